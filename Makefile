@@ -1,0 +1,66 @@
+# Every target sets up what it needs in .venv, with plain python3, pip and make. A stamp file makes the second run quick.
+#   make test PYTHON=python3.13      another interpreter (run `make clean` first)
+#   make test CONSTRAINTS=           the newest versions of everything instead of those in constraints.txt
+
+PYTHON ?= python3
+CONSTRAINTS ?= constraints.txt
+VENV := .venv
+ifeq ($(OS),Windows_NT)
+BIN := $(VENV)/Scripts
+else
+BIN := $(VENV)/bin
+endif
+PY := $(BIN)/python
+PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
+DEMO_OUT := build/demo
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test lint types docs pytest notebook format clean
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+demo: $(VENV)/.demo ## offline: search real tools, then show the tokens saved as their number grows
+	$(BIN)/toolsearch eval demo --out $(DEMO_OUT)
+
+test: lint types docs pytest ## everything CI checks; pytest comes last
+
+lint: $(VENV)/.dev ## formatting and lint
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+
+types: $(VENV)/.dev ## mypy --strict and pyright
+	$(BIN)/mypy
+	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(PY)
+
+docs: $(VENV)/.dev ## build the documentation into site/
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict
+
+pytest: $(VENV)/.dev ## the tests alone; make pytest ARGS="-k session"
+	$(PY) -m pytest $(ARGS)
+
+notebook: $(VENV)/.dev ## run the notebooks in examples/ again, in place
+	$(BIN)/jupyter execute --inplace examples/*.ipynb
+
+format: $(VENV)/.dev ## rewrite files the way `make lint` wants them
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean: ## remove the environment, caches and everything built
+	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# A virtual environment that an interrupted run left half made has no stamp and is made again.
+$(VENV)/.venv:
+	$(PYTHON) -m venv --clear $(VENV)
+	@touch $@
+
+$(VENV)/.demo: pyproject.toml $(CONSTRAINTS) | $(VENV)/.venv
+	@echo "Installing toolsearch[cli,evals] into $(VENV) …"
+	$(PIP_INSTALL) -e '.[cli,evals]'
+	@touch $@
+
+$(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(VENV)/.venv
+	@echo "Installing toolsearch[dev] into $(VENV) …"
+	$(PIP_INSTALL) -e '.[dev]'
+	@touch $@ $(VENV)/.demo
