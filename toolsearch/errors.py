@@ -1,0 +1,50 @@
+"""What can go wrong, by whose fault it is.
+
+Only developers see these. What a model or a user gets wrong is answered with a `ToolResult`, never raised.
+"""
+
+from __future__ import annotations
+
+__all__ = [
+    "DefinitionError",
+    "MissingExtra",
+    "QueryError",
+    "SetupError",
+    "StateError",
+    "ToolSearchError",
+    "UnknownTool",
+]
+
+
+class ToolSearchError(Exception):
+    """The root of every error this library raises."""
+
+
+class SetupError(ToolSearchError, ValueError):
+    """The program that uses toolsearch passed something that cannot work; the message says what to pass instead."""
+
+
+class MissingExtra(SetupError, ImportError):
+    """An optional package is not installed; the message holds the install line."""
+
+    def __init__(self, what: str, package: str, extra: str) -> None:
+        super().__init__(f"{what} needs the package {package!r}. Install it with: pip install 'toolsearch[{extra}]'")
+
+
+class DefinitionError(ToolSearchError, ValueError):
+    """A tool definition cannot be used. A catalog quarantines such a tool and keeps this message as the reason."""
+
+
+class UnknownTool(ToolSearchError, KeyError):
+    """No tool of that id is in the catalog."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class StateError(ToolSearchError, ValueError):
+    """A stored or live session cannot be used this way: unknown format, or it belongs to another caller."""
+
+
+class QueryError(ToolSearchError, ValueError):
+    """A search query an index cannot run (a broken pattern); the message tells the model how to write a better one."""

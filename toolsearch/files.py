@@ -1,0 +1,49 @@
+"""Tools from a file: JSON or JSON Lines, an array of definitions in any form, or an MCP `tools/list` result."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from toolsearch.errors import SetupError
+
+__all__ = ["read_tools"]
+
+
+def read_tools(file: str | os.PathLike[str]) -> list[Any]:
+    """The definitions in a file, unread; raises `SetupError` naming the file, and the line where it is broken."""
+    path = Path(file)
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise SetupError(f"there is no file {str(path)!r}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"the file {str(path)!r} cannot be read: {error}") from None
+    try:
+        whole = json.loads(text)
+    except ValueError as error:
+        return _lines(path, text, error)
+    if isinstance(whole, dict):
+        result = whole.get("result", whole)  # the whole JSON-RPC answer
+        inner = result.get("tools") if isinstance(result, dict) else None
+        return inner if isinstance(inner, list) else [whole]
+    if isinstance(whole, list):
+        return whole
+    raise SetupError(f"the file {str(path)!r} holds {type(whole).__name__}, not tools")
+
+
+def _lines(path: Path, text: str, error: ValueError) -> list[Any]:
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                found.append(json.loads(line))
+            except ValueError as wrong:
+                # A broken first line means that the file was never one definition a line.
+                told = error if number == 1 else f"line {number}: {wrong}"
+                raise SetupError(f"the file {str(path)!r} is neither JSON nor JSON Lines: {told}") from None
+    if not found:
+        raise SetupError(f"the file {str(path)!r} is empty")
+    return found

@@ -1,0 +1,82 @@
+"""Text from a tool's author is untrusted: what a person would not see is removed, what looks hostile is flagged."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from toolsearch.calls import clean
+
+__all__ = ["FLAGS", "clean_schema", "clean_text", "hostile"]
+
+FLAGS = {
+    "hidden-comment": "an HTML comment, which a person reading the rendered text does not see, was removed",
+    "invisible-characters": "zero-width, bidirectional or control characters were removed",
+    "instructions": "the text addresses the model instead of describing the tool",
+    "keyword-stuffing": "the same words are repeated to win searches",
+}
+
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+# Soft hyphen, zero-width, bidi marks and overrides, invisible operators, BOM, tag characters; controls but \t \n \r.
+_INVISIBLE = re.compile(
+    "[\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\U000e0000-\U000e007f"
+    "\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]"
+)
+# Joiners shape Persian, Indic and emoji text, so they stay between such characters only.
+_STRAY_JOINER = re.compile("(?<![\u0600-\U0010ffff])[\u200c\u200d]|[\u200c\u200d](?![\u0600-\U0010ffff])")
+_INSTRUCTIONS = re.compile(
+    r"\b(?:ignore|disregard|forget)\b.{0,30}\b(?:previous|prior|above|earlier|other|all)\b.{0,20}"
+    r"\b(?:instruction|tool|rule|prompt)"
+    r"|\balways (?:call|use|run|invoke) this\b|\bcall this tool (?:first|before)\b"
+    r"|\bbefore (?:using|calling) any other tool"
+    r"|\b(?:do not|don't|never) (?:tell|mention|inform|reveal|show)\b.{0,30}\buser"
+    r"|\b(?:id_rsa|\.ssh/|private key|/etc/passwd|\.env file)\b.{0,80}\b(?:pass|send|include|as)\b"
+    r"|<\s*/?\s*(?:system|important|instructions?)\s*>|<\|[a-z_]+\|>",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def clean_text(text: str) -> tuple[str, tuple[str, ...]]:
+    """The text as a person would see it, and the names in `FLAGS` of what was found."""
+    flags = []
+    seen = clean(text)
+    if "<!--" in seen:
+        seen = _COMMENT.sub("", seen)
+        flags.append("hidden-comment")
+    visible = seen if seen.isascii() and seen.isprintable() else _STRAY_JOINER.sub("", _INVISIBLE.sub("", seen))
+    if visible != seen:
+        flags.append("invisible-characters")
+    return visible.strip(), (*flags, *hostile(text))
+
+
+def hostile(text: str) -> tuple[str, ...]:
+    """The names in `FLAGS` of what the text tries, hidden parts included."""
+    flags = []
+    if _INSTRUCTIONS.search(text[:20_000]):
+        flags.append("instructions")
+    words = text[:20_000].lower().split()
+    if len(words) >= 60 and len(set(words)) < len(words) / 4:
+        flags.append("keyword-stuffing")
+    return tuple(flags)
+
+
+def clean_schema(schema: Any) -> tuple[Any, tuple[str, ...]]:
+    """A copy of a JSON Schema with every `description` and `title` cleaned, and the flags found in them."""
+    flags: list[str] = []
+
+    def walk(node: Any, names: bool = False) -> Any:
+        if isinstance(node, list | tuple):
+            return [walk(item) for item in node]
+        if not isinstance(node, Mapping):
+            return clean(node) if isinstance(node, str) else node
+        copy = {}
+        for key, value in node.items():
+            if isinstance(value, str) and key in ("description", "title") and not names:
+                copy[key], found = clean_text(value)
+                flags.extend(found)
+            else:
+                copy[clean(str(key))] = walk(value, names=key in ("properties", "$defs", "definitions") and not names)
+        return copy
+
+    return walk(schema), tuple(dict.fromkeys(flags))

@@ -1,0 +1,87 @@
+"""What tools are called: base names, names a provider accepts, exact look-ups and near misses."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Container, Iterable
+from difflib import SequenceMatcher
+
+__all__ = ["LEGAL", "Names", "base_name", "provider_name", "squashed"]
+
+LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what OpenAI and Anthropic both accept
+_PREFIX = re.compile(r".*(?:__|/|::|:|\.)(?=[^\W_])")
+
+
+def squashed(text: str) -> str:
+    """Letters and digits alone, case-folded: `Create-Issue` and `create_issue` are spelled the same."""
+    return "".join(c for c in unicodedata.normalize("NFKC", text).casefold() if c.isalnum())
+
+
+def base_name(name: str, server: str | None = None) -> str:
+    """The name without its namespace: `mcp__kit__ask_helper`, `kit/ask_helper`, `ask_helper_mcp_kit`: ask_helper."""
+    short = _PREFIX.sub("", name) or name
+    if "_mcp_" in short:
+        short = short.partition("_mcp_")[0] or short
+    if server:
+        head = re.compile(re.escape(server).replace("_", "[-_. ]") + "[-_. ]+(?=.)", re.IGNORECASE)
+        short = head.sub("", short, count=1) if head.match(short) else short
+    return short
+
+
+def provider_name(name: str, tool_id: str, server: str | None, *, shared: bool) -> str:
+    """The name a provider is given: a legal name nobody else has stays; any other gets a hash of the tool's id.
+
+    It depends on the tool alone, and on whether its plain name is `shared`, so no order of registration changes it.
+    """
+    if LEGAL.fullmatch(name) and not shared:
+        return name
+    readable = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{server}_{name}" if shared and server else name).strip("_") or "tool"
+    return f"{readable[:55]}_{hashlib.sha256(tool_id.encode()).hexdigest()[:8]}"
+
+
+class Names:
+    """All names of a catalog's tools, kept up to date one tool at a time."""
+
+    def __init__(self) -> None:
+        self._exact: dict[str, set[str]] = {}
+        self._trigrams: dict[str, set[str]] = {}
+        self._spelled: dict[str, tuple[str, ...]] = {}
+
+    def add(self, tool_id: str, spellings: Iterable[str]) -> None:
+        """`spellings` are the id, the name and the base name; all lead to the tool, in any case and punctuation."""
+        self._spelled[tool_id] = keys = tuple(dict.fromkeys(filter(None, map(squashed, spellings))))
+        for key in keys:
+            self._exact.setdefault(key, set()).add(tool_id)
+        for trigram in _trigrams(keys):
+            self._trigrams.setdefault(trigram, set()).add(tool_id)
+
+    def remove(self, tool_id: str) -> None:
+        keys = self._spelled.pop(tool_id, ())
+        for table, entries in ((self._exact, keys), (self._trigrams, _trigrams(keys))):
+            for entry in entries:
+                if (ids := table.get(entry)) is not None:
+                    ids.discard(tool_id)
+                    if not ids:
+                        del table[entry]
+
+    def exact(self, text: str) -> list[str]:
+        """Ids of the tools spelled so, sorted."""
+        return sorted(self._exact.get(squashed(text), ()))
+
+    def near(self, text: str, limit: int = 3, among: Container[str] | None = None) -> list[str]:
+        """Ids of the tools with the most similar names, best first; none when nothing is similar."""
+        key = squashed(text[:64])
+        wanted = _trigrams([key])
+        shared: Counter[str] = Counter()
+        for trigram in sorted(wanted):
+            shared.update(i for i in self._trigrams.get(trigram, ()) if among is None or i in among)
+        closest = sorted(shared.items(), key=lambda item: (-item[1], item[0]))[:40]
+        scored = [(max(SequenceMatcher(None, key, s).ratio() for s in self._spelled[i]), i) for i, _ in closest]
+        return [i for score, i in sorted(scored, key=lambda item: (-item[0], item[1])) if score >= 0.5][:limit]
+
+
+def _trigrams(keys: Iterable[str]) -> set[str]:
+    return {f"^{key}$"[i : i + 3] for key in keys for i in range(len(key))}

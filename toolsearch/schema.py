@@ -1,0 +1,174 @@
+"""JSON Schema of a tool's arguments: made regular on the way in, made acceptable to a provider on the way out."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from functools import lru_cache
+from typing import Any
+
+from toolsearch.arguments import resolve
+from toolsearch.errors import DefinitionError
+
+__all__ = ["argument_texts", "exported", "normalised", "shortened"]
+
+log = logging.getLogger("toolsearch")
+
+_COMBINATORS = ("anyOf", "oneOf", "allOf")
+
+
+def normalised(schema: Any, tool: str) -> dict[str, Any]:
+    """A new schema of type object with `properties`; what it accepts is unchanged.
+
+    None and {} mean "no arguments known". Gemini's upper-case types and `nullable` become standard. Raises
+    `DefinitionError`, naming the tool, for what is not a schema of an object.
+    """
+    if schema is None or schema is True:
+        schema = {}
+    if not isinstance(schema, Mapping):
+        raise DefinitionError(f"the input schema of {tool!r} must be a JSON object, not {type(schema).__name__}")
+    root = _standard(schema)
+    kind = root.get("type")
+    if kind not in (None, "object") and not (isinstance(kind, list) and "object" in kind):
+        raise DefinitionError(f"the input schema of {tool!r} must have type 'object', not {kind!r}")
+    properties = root.get("properties") or {}
+    if not isinstance(properties, Mapping):
+        raise DefinitionError(f"'properties' in the input schema of {tool!r} must be an object, not {properties!r}")
+    required = root.pop("required", None)
+    rest = {k: v for k, v in root.items() if k not in ("type", "properties")}
+    made: dict[str, Any] = {"type": "object", "properties": dict(properties)}
+    if names := [required] if isinstance(required, str) else required:
+        if not isinstance(names, list | tuple):
+            raise DefinitionError(f"'required' in the input schema of {tool!r} must be a list of names, not {names!r}")
+        made["required"] = [str(name) for name in names]
+    return made | rest
+
+
+def _standard(node: Any, names: bool = False) -> Any:
+    if isinstance(node, list | tuple):
+        return [_standard(item) for item in node]
+    if not isinstance(node, Mapping):
+        return node
+    copy = {str(k): _standard(v, k in ("properties", "$defs", "definitions") and not names) for k, v in node.items()}
+    if names:
+        return copy
+    if isinstance(kind := copy.get("type"), str) and kind.isupper():
+        copy["type"] = kind.lower()
+    if copy.get("nullable") is True and isinstance(copy.get("type"), str):
+        copy["type"] = [copy["type"], "null"]
+        del copy["nullable"]
+    return copy
+
+
+def exported(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+    """The schema without what providers refuse at its root, and a sentence on what that lost ("" if nothing).
+
+    Combinators at the root are folded: the union of the properties, the intersection of what every branch requires.
+    """
+    root = {k: v for k, v in _inlined(schema).items() if k not in ("$schema", "$id", "$comment", "title")}
+    for keyword in ("not", "if", "then", "else", "enum", "const", "dependentSchemas"):
+        root.pop(keyword, None)
+    choices: list[list[str]] = []
+    for keyword in _COMBINATORS:
+        branches = root.pop(keyword, None)
+        if isinstance(branches, list) and branches:
+            folded = [_folded(schema, branch) for branch in branches]
+            root["properties"] = _merged([root.get("properties") or {}, *(b["properties"] for b in folded)])
+            sets = [frozenset(b["required"]) for b in folded]
+            common = frozenset().union(*sets) if keyword == "allOf" else sets[0].intersection(*sets)
+            own = [r for r in root.get("required") or [] if isinstance(r, str)]
+            root["required"] = own + [n for b in folded for n in b["required"] if n in common and n not in own]
+            root["required"] = list(dict.fromkeys(root["required"]))
+            if keyword != "allOf":
+                choices.append([" and ".join(sorted(s - common)) for s in sets if s - common])
+    rest = {k: v for k, v in root.items() if k not in ("type", "properties") and (k, v) != ("required", [])}
+    root = {"type": "object", "properties": root.get("properties") or {}, **rest}
+    notes = [f"Give one of: {'; '.join(dict.fromkeys(choice))}." for choice in choices if choice]
+    return root, " ".join(notes)
+
+
+def _inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The root with its own `$ref`, if it is one, replaced by what it points to."""
+    target = resolve(schema, schema)
+    if target is schema or not isinstance(target, Mapping):
+        return dict(schema)
+    own = {k: v for k, v in schema.items() if k != "$ref" and v not in ({}, [])}
+    return {**target, **own}
+
+
+def _folded(root: Mapping[str, Any], branch: Any, depth: int = 0) -> dict[str, Any]:
+    """Properties and required names of one branch, its own combinators folded in."""
+    branch = resolve(root, branch)
+    if not isinstance(branch, Mapping) or depth > 8:
+        return {"properties": {}, "required": []}
+    properties = [branch.get("properties") or {}]
+    required = [r for r in branch.get("required") or [] if isinstance(r, str)]
+    for keyword in _COMBINATORS:
+        for inner in branch.get(keyword) or []:
+            folded = _folded(root, inner, depth + 1)
+            properties.append(folded["properties"])
+            required += folded["required"] if keyword == "allOf" else []
+    return {"properties": _merged(properties), "required": list(dict.fromkeys(required))}
+
+
+def _merged(many: Iterable[Any]) -> dict[str, Any]:
+    """One property map; a name with different schemas in two branches accepts either."""
+    merged: dict[str, Any] = {}
+    for properties in many:
+        for name, schema in properties.items() if isinstance(properties, Mapping) else ():
+            if name not in merged or merged[name] == schema:
+                merged[name] = schema
+            else:
+                either = merged[name].get("anyOf") if isinstance(merged[name], Mapping) else None
+                merged[name] = {"anyOf": [*(either or [merged[name]]), schema]}
+    return merged
+
+
+def argument_texts(schema: Mapping[str, Any]) -> tuple[list[str], list[str]]:
+    """The names of all arguments, nested ones too, and what is said of them: descriptions, titles, enum values."""
+    names: list[str] = []
+    texts: list[str] = []
+
+    def walk(node: Any, depth: int) -> None:
+        if isinstance(node, list):
+            for item in node:
+                walk(item, depth)
+        if not isinstance(node, Mapping) or depth > 12:
+            return
+        for key, value in node.items():
+            if key == "properties" and isinstance(value, Mapping):
+                names.extend(str(name) for name in value)
+                for item in value.values():
+                    walk(item, depth + 1)
+            elif key == "description" and isinstance(value, str) and depth:
+                texts.append(value)
+            elif key in ("enum", "examples") and isinstance(value, list):
+                texts.extend(str(v) for v in value[:200] if isinstance(v, str | int))
+            elif key in ("$defs", "definitions") and isinstance(value, Mapping):
+                for item in value.values():
+                    walk(item, depth + 1)
+            elif key in ("items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties"):
+                walk(value, depth + 1)
+
+    walk(schema, 0)
+    return names, texts
+
+
+def shortened(text: str, characters: int | None, tool: str) -> str:
+    """The text within a limit, cut between words; its end says how much is shown, and the log says so once a tool."""
+    if characters is None or len(text) <= characters:
+        return text
+    _warn_once(tool, characters, len(text))
+    mark = f"… [shortened: {characters:,} of {len(text):,} characters]"
+    cut = text[: max(0, characters - len(mark))]
+    return (cut[: cut.rfind(" ")] if " " in cut else cut) + mark
+
+
+@lru_cache(maxsize=4096)
+def _warn_once(tool: str, characters: int, length: int) -> None:
+    log.warning(
+        "the description of %r is sent shortened to %d of %d characters; see description_characters",
+        tool,
+        characters,
+        length,
+    )
