@@ -1,0 +1,154 @@
+"""Which tools hold a word, and how much it says of each: in dicts, or in numpy arrays for large catalogs.
+
+Both give the same scores. An impact is what a word adds to a tool's score, before the word's rarity.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterable, Mapping
+from collections.abc import Set as AbstractSet
+from heapq import nlargest
+from typing import Any
+
+__all__ = ["ArrayPostings", "DictPostings"]
+
+
+class DictPostings:
+    """word -> {tool id: impact}. Nothing to build, nothing to import; quick up to about twenty thousand tools."""
+
+    def __init__(self) -> None:
+        self.words: dict[str, dict[str, float]] = {}
+        self._peaks: dict[str, float] = {}  # the largest impact a word ever had: an upper bound
+
+    def add(self, tool_id: str, impacts: Mapping[str, float]) -> None:
+        for word, impact in impacts.items():
+            self.words.setdefault(word, {})[tool_id] = impact
+            if impact > self._peaks.get(word, 0.0):
+                self._peaks[word] = impact
+
+    def remove(self, tool_id: str, words: Iterable[str]) -> None:
+        for word in words:
+            holders = self.words[word]
+            del holders[tool_id]
+            if not holders:
+                del self.words[word], self._peaks[word]
+
+    def top(self, weights: Mapping[str, float], limit: int, among: AbstractSet[str] | None) -> list[tuple[float, str]]:
+        """The best tools by the sum of weight times impact, best first, ties by id.
+
+        Words are read by what they can add at most. Once those left cannot lift a new tool into the first `limit`
+        (max-score, Turtle and Flood 1995), they are only looked up for the tools still in the race.
+        """
+        terms = sorted(((weight * self._peaks[word], word, weight) for word, weight in weights.items()), reverse=True)
+        left = sum(peak for peak, _, _ in terms)
+        scores: dict[str, float] = {}
+        closed = False
+        for peak, word, weight in terms:
+            holders = self.words[word]
+            if not closed and len(holders) > 200:
+                scores = _allowed(scores, among)
+                bar = nlargest(limit, scores.values())[-1] if len(scores) >= limit else 0.0
+                if bar > left:
+                    closed = True
+                    scores = {i: score for i, score in scores.items() if score + left >= bar}
+            if closed:
+                for i in scores:
+                    if i in holders:
+                        scores[i] += weight * holders[i]
+            else:
+                get = scores.get
+                for i, impact in holders.items():
+                    scores[i] = get(i, 0.0) + weight * impact
+            left -= peak
+        scores = _allowed(scores, among)
+        bar = nlargest(limit, scores.values())[-1] if len(scores) > limit else 0.0
+        return sorted(((s, i) for i, s in scores.items() if s >= bar), key=_best_first)[:limit]
+
+
+def _allowed(scores: dict[str, float], among: AbstractSet[str] | None) -> dict[str, float]:
+    return scores if among is None else {i: score for i, score in scores.items() if i in among}
+
+
+class ArrayPostings:
+    """The same in numpy arrays: slower to start, five times quicker at ten thousand tools."""
+
+    def __init__(self) -> None:
+        import numpy
+
+        self._np = numpy
+        self.words: dict[str, _Column] = {}
+        self._ids: list[str] = []  # by slot; a removed tool leaves its slot empty
+        self._slots: dict[str, int] = {}
+        self._mask: tuple[AbstractSet[str], int, Any] | None = None
+
+    def add(self, tool_id: str, impacts: Mapping[str, float]) -> None:
+        slot = self._slots[tool_id] = len(self._ids)
+        self._ids.append(tool_id)
+        for word, impact in impacts.items():
+            column = self.words.get(word)
+            if column is None:
+                column = self.words[word] = _Column(self._np)
+            column.append(slot, impact)
+
+    def remove(self, tool_id: str, words: Iterable[str]) -> None:
+        slot = self._slots.pop(tool_id)
+        self._ids[slot] = ""
+        for word in words:
+            column = self.words[word]
+            column.delete(slot)
+            if not len(column):
+                del self.words[word]
+
+    def top(self, weights: Mapping[str, float], limit: int, among: AbstractSet[str] | None) -> list[tuple[float, str]]:
+        """As `DictPostings.top`."""
+        np = self._np
+        scores = np.zeros(len(self._ids))
+        for word in sorted(weights):
+            slots, impacts = self.words[word].arrays()
+            scores[slots] += weights[word] * impacts
+        if among is not None:
+            scores *= self._allowed(among)
+        found = np.flatnonzero(scores > 0)
+        if len(found) > limit:
+            bar = np.partition(scores[found], len(found) - limit)[len(found) - limit]
+            found = found[scores[found] >= bar]
+        return sorted(((float(scores[s]), self._ids[s]) for s in found.tolist()), key=_best_first)[:limit]
+
+    def _allowed(self, among: AbstractSet[str]) -> Any:
+        """`among` as an array over the slots, made once as long as it is the same object."""
+        if self._mask is None or self._mask[0] is not among or self._mask[1] != len(self._ids):
+            mask = self._np.fromiter((i in among for i in self._ids), dtype=float, count=len(self._ids))
+            self._mask = (among, len(self._ids), mask)
+        return self._mask[2]
+
+
+class _Column:
+    """Slots and impacts of one word; the arrays are made when read after a change."""
+
+    def __init__(self, np: Any) -> None:
+        self._np = np
+        self._slots, self._impacts = array("q"), array("d")
+        self._arrays: tuple[Any, Any] | None = None
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def append(self, slot: int, impact: float) -> None:
+        self._slots.append(slot)
+        self._impacts.append(impact)
+        self._arrays = None
+
+    def delete(self, slot: int) -> None:
+        at = self._slots.index(slot)
+        del self._slots[at], self._impacts[at]
+        self._arrays = None
+
+    def arrays(self) -> tuple[Any, Any]:
+        if self._arrays is None:
+            self._arrays = self._np.array(self._slots), self._np.array(self._impacts)
+        return self._arrays
+
+
+def _best_first(scored: tuple[float, str]) -> tuple[float, str]:
+    return -scored[0], scored[1]

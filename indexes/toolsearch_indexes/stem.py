@@ -1,0 +1,73 @@
+"""English stemming, after M. F. Porter, "An algorithm for suffix stripping", Program 14 (1980)."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+__all__ = ["stem"]
+
+_STEP_2 = {
+    "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "abli": "able", "alli": "al",
+    "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al",
+    "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble", "logi": "log",
+}  # fmt: skip
+_STEP_3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
+_STEP_4 = "al ance ence er ic able ible ant ement ment ent sion tion ou ism ate iti ous ive ize".split()
+
+# A word is read as consonant (C) and vowel (V) runs: [C](VC){m}[V]; m is its measure.
+_VOWEL_RUN = "(?:[aeiou]|(?<=[^aeiou])y)+"
+_measure = re.compile(f"{_VOWEL_RUN}(?:(?!{_VOWEL_RUN}).)+")
+_vowel = re.compile("[aeiou]|(?<=[^aeiou])y")
+_short_end = re.compile("[^aeiou](?:[aeiou]|(?<=[^aeiou])y)[^aeiouwxy]$")
+
+
+def _suffix(word: str, endings: dict[str, str]) -> tuple[str, str] | None:
+    """The stem before the longest ending that fits, and what replaces it."""
+    for length in range(min(7, len(word)), 1, -1):
+        if (ending := word[-length:]) in endings:
+            return word[:-length], endings[ending]
+    return None
+
+
+@lru_cache(maxsize=65536)
+def stem(word: str) -> str:
+    """The stem of one lower-case English word; other words, and words of up to two letters, come back unchanged."""
+    if len(word) < 3 or not (word.isascii() and word.isalpha()):
+        return word
+    word = _plural_and_past(word)
+    if word[-1] == "y" and _vowel.search(word[:-1]):
+        word = word[:-1] + "i"
+    for endings in (_STEP_2, _STEP_3):
+        if (found := _suffix(word, endings)) and _measure.search(found[0]):
+            word = found[0] + found[1]
+    return _residue(word)
+
+
+def _plural_and_past(word: str) -> str:
+    if word.endswith(("sses", "ies")):
+        word = word[:-2]
+    elif word.endswith("s") and not word.endswith("ss"):
+        word = word[:-1]
+    if word.endswith("eed"):
+        return word[:-1] if _measure.search(word[:-3]) else word
+    for ending in ("ed", "ing"):
+        if word.endswith(ending) and _vowel.search(cut := word[: -len(ending)]):
+            if cut.endswith(("at", "bl", "iz")) or (len(_measure.findall(cut)) == 1 and _short_end.search(cut)):
+                return cut + "e"
+            return cut[:-1] if cut[-1:] == cut[-2:-1] and cut[-1] not in "lsz" else cut
+    return word
+
+
+def _residue(word: str) -> str:
+    for ending in sorted(_STEP_4, key=len, reverse=True):
+        if word.endswith(ending):
+            cut = word[: -len(ending)] + (ending[0] if ending in ("sion", "tion") else "")
+            if len(_measure.findall(cut)) > 1:
+                word = cut
+            break
+    if word.endswith("e"):
+        measure = len(_measure.findall(word[:-1]))
+        if measure > 1 or (measure == 1 and not _short_end.search(word[:-1])):
+            word = word[:-1]
+    return word[:-1] if word.endswith("ll") and len(_measure.findall(word[:-1])) > 1 else word

@@ -1,0 +1,220 @@
+"""The search seam: what an index must do, and `find`, which does for every index what none should do twice.
+
+An index only scores. Exact names, ties, limits, filters, duplicates and near names are settled here, once.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any, Protocol, overload, runtime_checkable
+
+from toolsearch.calls import clean
+from toolsearch.catalog import Catalog, Tool
+from toolsearch.errors import QueryError, SetupError
+from toolsearch.names import squashed
+
+__all__ = ["Hit", "Hits", "Matched", "Scored", "ToolIndex", "find", "open_index"]
+
+QUERY_CHARACTERS = 2_000  # a longer query is cut before anything reads it
+MOST_HITS = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A word of the query, and the fields of the tool it was found in."""
+
+    word: str
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One answer of an index: any positive finite score, higher is better. `confidence` is P(relevant), if fitted."""
+
+    id: str
+    score: float
+    matched: tuple[Matched, ...] = ()
+    confidence: float | None = None
+
+
+@runtime_checkable
+class ToolIndex(Protocol):
+    """What a search backend is. `toolsearch.testing.check_index` proves one.
+
+    `search` returns at most `limit` tools out of `among` (None: all), best first, and none without evidence; it may
+    raise `QueryError` for a query it cannot run and nothing else. `add` replaces tools whose id is known.
+    One index serves all sessions, so it is used from several threads.
+    """
+
+    @property
+    def name(self) -> str: ...
+    def add(self, tools: Sequence[Tool]) -> None: ...
+    def remove(self, ids: Sequence[str]) -> None: ...
+    def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> Sequence[Scored]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A tool that was found. `exact`: the query named it. `confidence` is P(relevant), None where none was fitted."""
+
+    tool: Tool
+    score: float
+    confidence: float | None = None
+    matched: tuple[Matched, ...] = ()
+    exact: bool = False
+
+
+@dataclass(frozen=True)
+class Hits(Sequence[Hit]):
+    """The answer to one query: hits, best first, and what there is to say where they fall short.
+
+    `unknown` are names the query asked for that no visible tool has; `near` are tools with similar names, given when
+    nothing else was found; `problem` says why the query could not be run.
+    """
+
+    query: str
+    hits: tuple[Hit, ...] = ()
+    unknown: tuple[str, ...] = ()
+    near: tuple[Tool, ...] = ()
+    problem: str | None = None
+    index_name: str = field(default="", compare=False)
+
+    @overload
+    def __getitem__(self, at: int) -> Hit: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Hit, ...]: ...
+    def __getitem__(self, at: Any) -> Any:
+        return self.hits[at]
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __repr__(self) -> str:
+        lines = [f"{h.score:8.3f}  {h.tool.id:32}  {h.tool.summary(70)}" for h in self.hits]
+        return "\n".join(
+            [
+                f"Hits({self.query!r}: {len(self)} by {self.index_name})",
+                *lines,
+                *([self.problem] if self.problem else []),
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        from toolsearch.html import table
+
+        rows = [
+            (
+                h.tool.id,
+                f"{h.score:.3f}",
+                h.tool.summary(),
+                ", ".join(f"{m.word} ({'/'.join(m.fields)})" for m in h.matched),
+            )
+            for h in self.hits
+        ]
+        near = ", ".join(t.id for t in self.near)
+        note = self.problem or (f"nothing fits; near names: {near}" if near and not rows else "")
+        return table(f"{self.query!r} by {self.index_name}", ("id", "score", "summary", "matched"), rows, note=note)
+
+
+def find(catalog: Catalog, index: ToolIndex, query: Any, limit: Any = 5, among: AbstractSet[str] | None = None) -> Hits:
+    """Searches a catalog through an index. Nothing a model or user types raises.
+
+    Order: tools the query names exactly (by id, name or base name, in any case and punctuation), all of them, even
+    beyond `limit`; then the index's by score, equal scores by id. `limit` is clamped to 1…100, and is 5 where it is no
+    number. `among` are the ids the caller may see; nothing else is scored, returned, suggested or counted.
+    """
+    text = clean(query if isinstance(query, str) else "" if query is None else str(query))[:QUERY_CHARACTERS].strip()
+    if not text:
+        return Hits(
+            "", problem="The query is empty: say in a few words what the tool should do.", index_name=index.name
+        )
+    limit = clamped(limit)
+    named, unknown, only_names = _named(catalog, text, among)
+    hits = [Hit(tool, math.inf, 1.0, (Matched(tool.name, ("name",)),), exact=True) for tool in named][:MOST_HITS]
+    problem = None
+    if not only_names and len(hits) < limit:
+        try:
+            scored = index.search(text, min(limit + len(hits), MOST_HITS), among)
+        except QueryError as error:
+            scored, problem = (), str(error)
+        seen = {hit.tool.id for hit in hits}
+        hits += _checked(catalog, scored, among, seen)[: limit - len(hits)]
+    near = () if hits else tuple(catalog.near(text, 3, among))
+    return Hits(text, tuple(hits), unknown, near, None if hits else problem, index.name)
+
+
+def clamped(limit: Any, least: int = 1, most: int = MOST_HITS, default: int = 5) -> int:
+    """A limit as a usable number, whatever was passed."""
+    try:
+        number = int(limit)
+    except (TypeError, ValueError, OverflowError):
+        return default
+    return max(least, min(most, number))
+
+
+def _checked(catalog: Catalog, scored: Iterable[Scored], among: AbstractSet[str] | None, seen: set[str]) -> list[Hit]:
+    """Hits from an index's answer, without what it should not have said: strangers, repeats, scores that are none."""
+    hits = []
+    for found in scored:
+        tool = catalog.get(found.id)
+        if tool is None or found.id in seen or (among is not None and found.id not in among):
+            continue
+        if not (math.isfinite(found.score) and found.score > 0):
+            continue
+        seen.add(found.id)
+        hits.append(Hit(tool, float(found.score), found.confidence, found.matched))
+    hits.sort(key=lambda hit: (-hit.score, hit.tool.id))
+    return hits
+
+
+_SELECT = re.compile(r"\s*select\s*:", re.IGNORECASE)
+_SEPARATORS = re.compile(r"[\s,;]+")
+_HUMP = re.compile(r"[a-z0-9][A-Z]|[^\W_][_./:-]+[^\W_]|[A-Za-z][0-9]")
+
+
+def _named(catalog: Catalog, query: str, among: AbstractSet[str] | None) -> tuple[list[Tool], tuple[str, ...], bool]:
+    """Tools a query names, names it gives that no tool has, and whether it holds nothing but names.
+
+    `select:a,b` is a list of names. Elsewhere a word counts as a name if it is written like one (`create_issue`,
+    `getWeather`, `files.read`), or if the whole query, spaces aside, is one.
+    """
+
+    def visible(name: str) -> list[Tool]:
+        return [t for t in catalog.named(name) if among is None or t.id in among]
+
+    if select := _SELECT.match(query):
+        asked = [n for n in _SEPARATORS.split(query[select.end() :]) if squashed(n)][:MOST_HITS]
+        found = {name: visible(name) for name in dict.fromkeys(asked)}
+        tools = {t.id: t for tools in found.values() for t in tools}
+        return list(tools.values()), tuple(name for name, tools in found.items() if not tools), bool(asked)
+    if whole := visible(query):
+        return whole, (), False
+    words = [w.strip("\"'`()[]{}<>.:!?") for w in _SEPARATORS.split(query)]
+    listed = "," in query and len(words) > 1 and all(visible(w) for w in words if w)
+    tools = {t.id: t for w in dict.fromkeys(words) if listed or _HUMP.search(w) for t in visible(w)}
+    return list(tools.values()), (), listed
+
+
+@cache
+def _entry_points() -> dict[str, Any]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group="toolsearch.indexes")}
+
+
+def open_index(name: str) -> ToolIndex:
+    """A new index by the name of its entry point (group `toolsearch.indexes`), or `SetupError` listing the names."""
+    points = _entry_points()
+    if name not in points:
+        known = ", ".join(map(repr, sorted(points))) or "none: is toolsearch installed?"
+        raise SetupError(f"there is no index {name!r}; installed are: {known}. Or pass an object of your own.")
+    made: ToolIndex = points[name].load()()
+    return made
