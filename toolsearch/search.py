@@ -1,0 +1,246 @@
+"""The front door: a catalog, an index over it, and the sessions of all conversations."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import lru_cache
+from time import monotonic
+from typing import Any, Literal
+
+from toolsearch.calls import Caller, ToolContext
+from toolsearch.catalog import Catalog, Change, Tool, tool
+from toolsearch.errors import SetupError, StateError
+from toolsearch.index import Hits, ToolIndex, find, open_index
+from toolsearch.session import FORMAT, Session, definition_tokens
+from toolsearch.settings import Settings
+
+__all__ = ["ToolSearch"]
+
+log = logging.getLogger("toolsearch")
+
+
+class ToolSearch:
+    """Binds a catalog to an index, keeps both in step, and makes sessions.
+
+    `index` is a name ("keyword", "regex", …) or an object with the `ToolIndex` protocol. `pinned` tools (names, ids,
+    or functions) are always shown and never searched. `visible(tool, caller)` decides beside a tool's `roles` what a
+    caller may see; it is asked once per caller and version of the catalog. `run(tool, arguments, context)` runs tools
+    that have no function of their own. Further options are those of `Settings`.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog | Iterable[Any],
+        index: str | ToolIndex | None = None,
+        *,
+        pinned: Iterable[Any] = (),
+        visible: Callable[[Tool, Caller | None], bool] | None = None,
+        run: Callable[[Tool, dict[str, Any], ToolContext], Any] | None = None,
+        settings: Settings | None = None,
+        **options: Any,
+    ) -> None:
+        given = settings.model_dump() if settings else {}
+        if isinstance(index, str):
+            given["index"] = index
+        self.settings = Settings.of(**(given | options))
+        self.catalog = catalog if isinstance(catalog, Catalog) else Catalog(catalog)
+        self.run = run
+        self._visible = visible
+        self._lock = threading.RLock()
+        self._sessions: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+        self._on_evict: list[Callable[[Session], None]] = []
+        self.index: ToolIndex = open_index(self.settings.index) if index is None or isinstance(index, str) else index
+        for needed in ("name", "add", "remove", "search"):
+            if not hasattr(self.index, needed):
+                raise SetupError(f"the index {self.index!r} has no {needed!r}; see the ToolIndex protocol")
+        self.catalog.reserve([self.settings.search_tool, self.settings.call_tool])
+        self.pinned: tuple[Tool, ...] = tuple(self._pin(p) for p in ([pinned] if isinstance(pinned, str) else pinned))
+        most = self.settings.max_tools - 2
+        if len(self.pinned) > most:
+            raise SetupError(
+                f"{len(self.pinned)} tools are pinned; with max_tools={self.settings.max_tools} at most {most} can be"
+            )
+        self._seen = lru_cache(maxsize=256)(self._compute_seen)
+        self._keep_in_step()
+
+    # -- searching -----------------------------------------------------------------------------------------------
+
+    def find(self, query: str, limit: int = 5, *, caller: Caller | None = None, category: str | None = None) -> Hits:
+        """The tools that fit a query, best first; see `toolsearch.index.find`. Filters apply before ranking."""
+        return find(self.catalog, self.index, query, limit, self.visible_ids(caller, category))
+
+    def visible_ids(self, caller: Caller | None, category: str | None = None) -> frozenset[str] | None:
+        """The ids a caller may see, the same object as long as nothing changes; None where that is all of them."""
+        return self._seen(caller, category, self.catalog.version)
+
+    def _compute_seen(self, caller: Caller | None, category: str | None, version: int) -> frozenset[str] | None:
+        del version  # part of the cache's key
+        tools = list(self.catalog)
+        seen = [t for t in tools if self._may_see(t, caller) and (category is None or t.category == category)]
+        return None if len(seen) == len(tools) else frozenset(t.id for t in seen)
+
+    def _may_see(self, held: Tool, caller: Caller | None) -> bool:
+        if held.roles and (caller is None or not (held.roles & caller.roles)):
+            return False
+        try:
+            return self._visible is None or bool(self._visible(held, caller))
+        except Exception:
+            log.exception("visible(%r, …) failed: the tool stays hidden", held.id)
+            return False
+
+    def all_visible(self, caller: Caller | None) -> list[Tool]:
+        """Every tool a caller may see, by id: the same list whatever the order of registration."""
+        ids = self.visible_ids(caller)
+        return sorted((t for t in self.catalog if ids is None or t.id in ids), key=lambda t: t.id)
+
+    def places(self, caller: Caller | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Servers and categories that hold a tool the caller may see and search for."""
+        pinned = {t.id for t in self.pinned}
+        tools = [t for t in self.all_visible(caller) if t.id not in pinned]
+        return tuple(sorted({t.server for t in tools if t.server})), tuple(
+            sorted({t.category for t in tools if t.category})
+        )
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    def session(self, session_id: str | None = None, *, caller: Caller | None = None) -> Session:
+        """The session of a conversation, made at the first call; without an id, a fresh private one.
+
+        Raises `StateError` if the session belongs to another caller.
+        """
+        with self._lock:
+            self._drop_idle()
+            if session_id is not None and not isinstance(session_id, str):
+                raise SetupError(f"a session id must be text, not {session_id!r}")
+            kept = self._sessions.get(session_id) if session_id is not None else None
+            if kept is None:
+                return self._keep(Session(self, session_id or secrets.token_urlsafe(16), caller))
+            if kept[0].caller != caller:
+                raise StateError(f"the session {session_id!r} belongs to another caller")
+            return self._keep(kept[0])
+
+    def restore(self, state: Mapping[str, Any] | str, *, caller: Caller | None = None) -> Session:
+        """A session from what `Session.export` gave; it takes the place of a live one with its id.
+
+        The state is trusted: never take it from a client. Raises `StateError` for what is none.
+        """
+        try:
+            held = json.loads(state) if isinstance(state, str) else state
+        except ValueError as error:
+            raise StateError(f"this is no exported session: {error}") from None
+        if not isinstance(held, Mapping) or not isinstance(held.get("id"), str):
+            raise StateError("this is no exported session: it has no id")
+        if held.get("format") != FORMAT:
+            raise StateError(f"the format {held.get('format')!r} of this session is not known; {FORMAT} is")
+        with self._lock:
+            return self._keep(Session.restored(self, held, caller))
+
+    def end_session(self, session_id: str) -> bool:
+        """Forgets a session; says whether there was one."""
+        with self._lock:
+            return self._sessions.pop(session_id, None) is not None
+
+    def on_evict(self, listener: Callable[[Session], None]) -> None:
+        """Calls `listener` with each session that leaves by age or number, so that it can be exported."""
+        self._on_evict.append(listener)
+
+    @property
+    def sessions(self) -> tuple[str, ...]:
+        """Ids of the live sessions, the one used last at the end."""
+        with self._lock:
+            self._drop_idle()
+            return tuple(self._sessions)
+
+    def _keep(self, session: Session) -> Session:
+        self._sessions[session.id] = session, monotonic()
+        self._sessions.move_to_end(session.id)
+        most = self.settings.max_sessions
+        while most is not None and len(self._sessions) > most:
+            self._evict(next(iter(self._sessions)))
+        return session
+
+    def _drop_idle(self) -> None:
+        ttl = self.settings.ttl_seconds
+        while ttl is not None and self._sessions:
+            oldest, (_, used) = next(iter(self._sessions.items()))
+            if monotonic() - used <= ttl:
+                break
+            self._evict(oldest)
+
+    def _evict(self, session_id: str) -> None:
+        session, _ = self._sessions.pop(session_id)
+        for listener in self._on_evict:
+            try:
+                listener(session)
+            except Exception:
+                log.exception("a listener for evicted sessions failed")
+
+    # -- delivery ------------------------------------------------------------------------------------------------
+
+    def chosen_mode(self, caller: Caller | None = None) -> tuple[Literal["static", "append", "bridge"], str]:
+        """How tools are delivered to this caller's sessions, and why."""
+        mode, most = self.settings.mode, self.settings.max_tools
+        tools = self.all_visible(caller)
+        if mode == "static" and len(tools) > most:
+            raise SetupError(
+                f"{len(tools)} tools cannot all be shown with max_tools={most}; use mode='append' or 'auto'"
+            )
+        if mode != "auto":
+            return mode, "set by the program"
+        least, budget = self.settings.auto_tools, self.settings.auto_tokens
+        tokens = sum(map(definition_tokens, tools))
+        size = f"{len(tools)} tools, about {tokens:,} tokens"
+        if len(tools) <= most and (len(tools) < least or tokens < budget):
+            return "static", f"{size}: below {least} tools or {budget:,} tokens, showing all costs less than searching"
+        return "append", f"{size}: from {least} tools and {budget:,} tokens on, searching pays"
+
+    # -- inside --------------------------------------------------------------------------------------------------
+
+    def _pin(self, wanted: Any) -> Tool:
+        if isinstance(wanted, str):
+            named = [self.catalog[wanted]] if wanted in self.catalog else self.catalog.named(wanted)
+            if len(named) == 1:
+                return named[0]
+            near = ", ".join(repr(t.id) for t in named or self.catalog.near(wanted))
+            problem = "is the name of several tools" if named else "is not in the catalog"
+            raise SetupError(f"the pinned tool {wanted!r} {problem}" + (f"; did you mean {near}?" if near else ""))
+        made = wanted if isinstance(wanted, Tool) else tool(wanted)
+        held = self.catalog.add(made)
+        if held is None:
+            raise SetupError(f"the pinned tool {made.id!r} was refused: {self.catalog.quarantined[-1].reason}")
+        return held
+
+    def _keep_in_step(self) -> None:
+        """Puts the catalog into the index, and every later change of it; pinned tools stay out."""
+        pinned = {t.id for t in self.pinned}
+        self._add([t for t in self.catalog if t.id not in pinned])
+        me = weakref.ref(self)
+
+        def changed(change: Change) -> None:
+            search = me()
+            if search is None:
+                end()
+                return
+            search.index.remove([t.id for t in change.removed])
+            search._add([t for t in change.added if t.id not in pinned])
+
+        end = self.catalog.subscribe(changed)
+
+    def _add(self, tools: Sequence[Tool]) -> None:
+        """Indexes tools; where the index refuses a batch, one by one, so that a bad one costs only itself."""
+        try:
+            self.index.add(tools)
+        except Exception:
+            if len(tools) == 1:
+                log.exception("the index %r cannot take %r: it is found by its name only", self.index.name, tools[0].id)
+            for each in tools if len(tools) > 1 else ():
+                self._add([each])
+
+    def __repr__(self) -> str:
+        return f"ToolSearch({self.catalog!r}, {self.index.name!r}, {len(self.pinned)} pinned)"

@@ -1,0 +1,108 @@
+"""Every setting in one place: its name, default, unit and range. Arguments, environment and file use the same names."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from toolsearch.errors import SetupError
+
+__all__ = ["Mode", "Settings"]
+
+Mode = Literal["auto", "static", "append", "bridge"]
+_Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
+
+
+class Settings(BaseModel):
+    """How a `ToolSearch` behaves. Build it with `Settings.of(...)` or `Settings.load(...)`; both name what is wrong."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    index: str = "keyword"
+    """The search backend, by the name of its entry point."""
+    mode: Mode = "append"
+    """How found tools reach the model: "append" to the tools, "bridge" (a fixed `call_tool`), "static" (all tools at
+    once, no search), or "auto": static while the catalog is small."""
+    auto_tools: Annotated[int, Field(ge=0)] = 10
+    """With "auto", fewer tools than this are static."""
+    auto_tokens: Annotated[int, Field(ge=0)] = 2_500
+    """With "auto", definitions of fewer tokens than this are static."""
+    results: Annotated[int, Field(ge=1, le=100)] = 5
+    """Tools a search returns for each query, when the model does not say."""
+    results_floor: Annotated[int, Field(ge=1, le=100)] = 3
+    """The least a model can ask for; small models ask for 1, miss, and give up."""
+    results_ceiling: Annotated[int, Field(ge=1, le=100)] = 20
+    """The most a model can ask for."""
+    queries: Annotated[int, Field(ge=1, le=50)] = 8
+    """Queries one search call may hold."""
+    answer_tokens: Annotated[int, Field(ge=100)] = 1_000
+    """What one search result may cost; what does not fit is neither listed nor loaded, and the result says so."""
+    max_tools: Annotated[int, Field(ge=2)] = 128
+    """Tools in one request, the built-in ones counted; past it the oldest found ones leave, and the model is told."""
+    max_tool_tokens: Annotated[int, Field(ge=0)] = 0
+    """Tokens of the found definitions in one request, likewise; 0 for no such limit."""
+    not_loaded: Literal["show", "run", "refuse"] = "show"
+    """A call to a tool that exists but was not loaded: load it and show its schema, load and run it, or refuse."""
+    search_tool: _Name = "search_tools"
+    """The name of the built-in search tool."""
+    call_tool: _Name = "call_tool"
+    """The name of the built-in call tool of "bridge"."""
+    max_sessions: Annotated[int, Field(ge=1)] | None = 1_000
+    """Sessions kept; past it the one not used for longest leaves. None keeps all."""
+    ttl_seconds: Annotated[float, Field(gt=0)] | None = None
+    """A session not used for so long leaves. None for never."""
+
+    @classmethod
+    def of(cls, **options: Any) -> Settings:
+        """Settings from arguments; raises `SetupError` naming the option, what it was and what it may be."""
+        try:
+            return cls(**options)
+        except ValidationError as error:
+            raise SetupError("; ".join(_told(problem, cls) for problem in error.errors(include_url=False))) from None
+
+    @classmethod
+    def load(
+        cls, file: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None, **options: Any
+    ) -> Settings:
+        """Settings from a TOML file, then `TOOLSEARCH_…` variables, then arguments; the later win.
+
+        The file is `file`, or the one `TOOLSEARCH_CONFIG` names; in a `pyproject.toml` the table `[tool.toolsearch]`
+        counts. No file is looked for by itself.
+        """
+        environ = os.environ if environ is None else environ
+        found: dict[str, Any] = {}
+        if path := file or environ.get("TOOLSEARCH_CONFIG"):
+            found |= _from_file(Path(path))
+        for name in cls.model_fields:
+            value = environ.get(f"TOOLSEARCH_{name.upper()}")
+            if value is not None:
+                found[name] = None if value.lower() in ("", "none") else value
+        return cls.of(**(found | options))
+
+
+def _from_file(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            table = tomllib.load(file)
+    except FileNotFoundError:
+        raise SetupError(f"there is no settings file {str(path)!r}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise SetupError(f"the settings file {str(path)!r} is not valid TOML: {error}") from None
+    if path.name == "pyproject.toml":
+        table = table.get("tool", {}).get("toolsearch", {})
+    return table
+
+
+def _told(problem: Any, settings: type[Settings]) -> str:
+    name = str(problem["loc"][0])
+    if problem["type"] == "extra_forbidden":
+        near = get_close_matches(name, settings.model_fields, 1)
+        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(settings.model_fields)}"
+        return f"there is no setting {name!r}{hint}"
+    return f"the setting {name!r} cannot be {problem['input']!r}: {problem['msg']}"
