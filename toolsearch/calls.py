@@ -3,16 +3,30 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
+import math
 import re
 import threading
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any, Literal
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
-__all__ = ["Caller", "Status", "ToolCall", "ToolContext", "ToolResult", "clean", "text_of"]
+__all__ = [
+    "Caller",
+    "Status",
+    "ToolCall",
+    "ToolContext",
+    "ToolResult",
+    "clean",
+    "clean_json",
+    "distinct_ids",
+    "legal_name",
+    "text_of",
+]
 
 Status = Literal[
     "ok", "unknown", "not_loaded", "invalid_arguments", "denied", "expired", "cancelled", "timed_out", "failed",
@@ -80,6 +94,39 @@ def clean(text: str) -> str:
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
+def clean_json(value: Any) -> Any:
+    """A copy of a JSON value with every text in it cleaned; numbers that JSON does not know become text."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, Mapping):
+        return {clean(str(key)): clean_json(item) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
+    return [clean_json(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def legal_name(name: Any) -> str:
+    """A name a model made up, as a provider accepts it in a history: it refuses a request that holds any other."""
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", str(name or ""))[:64] or "unnamed"
+
+
+def distinct_ids(ids: Iterable[Any], prefix: str, reply: Any) -> list[str]:
+    """The ids of a reply's calls as text; a missing or repeated one is made up from the reply and its place.
+
+    The same reply always gives the same ids, and another reply others.
+    """
+    made: list[str] = []
+    digest = ""
+    for place, told in enumerate(ids):
+        call_id = plain = clean(str(told or ""))
+        while not call_id or call_id in made:
+            digest = digest or hashlib.sha256(repr(reply).encode("utf-8", "replace")).hexdigest()
+            call_id = f"{plain[:24] or prefix}_{digest[:8]}_{place}"
+            digest = digest[1:]
+        made.append(call_id)
+    return made
+
+
 def text_of(value: Any) -> str:
     """What a tool returned, as the text a model reads: text as it is, values as JSON, bytes as a placeholder."""
     if value is None:
@@ -88,12 +135,17 @@ def text_of(value: Any) -> str:
         return clean(value)
     if isinstance(value, bytes | bytearray | memoryview):
         return f"<binary data, {len(bytes(value)):,} bytes>"
-    return clean(json.dumps(value, ensure_ascii=False, default=_plain))
+    try:
+        return clean(json.dumps(value, ensure_ascii=False, default=_plain))
+    except (TypeError, ValueError, RecursionError):  # keys that are no text, a circle: the tool did run, so its text
+        return clean(str(value))
 
 
 def _plain(value: Any) -> Any:
-    """What `json` does not know: pydantic models, dataclasses and sets become plain; anything else its text."""
-    if hasattr(value, "model_dump"):
+    """What `json` does not know: models, dataclasses, enums and sets become plain; anything else its text."""
+    if isinstance(value, Enum):
+        return value.value
+    if hasattr(value, "model_dump") and not isinstance(value, type):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}

@@ -67,6 +67,8 @@ class ToolSearch:
                 f"{len(self.pinned)} tools are pinned; with max_tools={self.settings.max_tools} at most {most} can be"
             )
         self._seen = lru_cache(maxsize=256)(self._compute_seen)
+        self._places = lru_cache(maxsize=256)(self._compute_places)
+        self._sizes = lru_cache(maxsize=256)(self._compute_sizes)
         self._keep_in_step()
 
     # -- searching -----------------------------------------------------------------------------------------------
@@ -101,11 +103,24 @@ class ToolSearch:
 
     def places(self, caller: Caller | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Servers and categories that hold a tool the caller may see and search for."""
+        return self._places(caller, self.catalog.version)
+
+    def _compute_places(self, caller: Caller | None, version: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        del version  # part of the cache's key
         pinned = {t.id for t in self.pinned}
         tools = [t for t in self.all_visible(caller) if t.id not in pinned]
         return tuple(sorted({t.server for t in tools if t.server})), tuple(
             sorted({t.category for t in tools if t.category})
         )
+
+    def missing(self, caller: Caller | None) -> dict[str, str]:
+        """Servers that cannot be reached now, and why; not those all of whose tools are hidden from the caller."""
+        missing = self.catalog.missing
+        if not missing:
+            return {}
+        seen = {t.server for t in self.all_visible(caller)}
+        hidden = set(self.catalog.servers) - seen
+        return {server: why for server, why in missing.items() if server not in hidden}
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
@@ -115,7 +130,6 @@ class ToolSearch:
         Raises `StateError` if the session belongs to another caller.
         """
         with self._lock:
-            self._drop_idle()
             if session_id is not None and not isinstance(session_id, str):
                 raise SetupError(f"a session id must be text, not {session_id!r}")
             kept = self._sessions.get(session_id) if session_id is not None else None
@@ -123,7 +137,7 @@ class ToolSearch:
                 return self._keep(Session(self, session_id or secrets.token_urlsafe(16), caller))
             if kept[0].caller != caller:
                 raise StateError(f"the session {session_id!r} belongs to another caller")
-            return self._keep(kept[0])
+            return self._keep(kept[0])  # the one asked for never leaves by its age
 
     def restore(self, state: Mapping[str, Any] | str, *, caller: Caller | None = None) -> Session:
         """A session from what `Session.export` gave; it takes the place of a live one with its id.
@@ -160,6 +174,7 @@ class ToolSearch:
     def _keep(self, session: Session) -> Session:
         self._sessions[session.id] = session, monotonic()
         self._sessions.move_to_end(session.id)
+        self._drop_idle()
         most = self.settings.max_sessions
         while most is not None and len(self._sessions) > most:
             self._evict(next(iter(self._sessions)))
@@ -186,19 +201,27 @@ class ToolSearch:
     def chosen_mode(self, caller: Caller | None = None) -> tuple[Literal["static", "append", "bridge"], str]:
         """How tools are delivered to this caller's sessions, and why."""
         mode, most = self.settings.mode, self.settings.max_tools
-        tools = self.all_visible(caller)
-        if mode == "static" and len(tools) > most:
-            raise SetupError(
-                f"{len(tools)} tools cannot all be shown with max_tools={most}; use mode='append' or 'auto'"
-            )
-        if mode != "auto":
+        if mode in ("append", "bridge"):
+            return mode, "set by the program"
+        ids = self.visible_ids(caller)
+        total = len(self.catalog if ids is None else ids)
+        if mode == "static" and total > most:
+            raise SetupError(f"{total} tools cannot all be shown with max_tools={most}; use mode='append' or 'auto'")
+        if mode == "static":
             return mode, "set by the program"
         least, budget = self.settings.auto_tools, self.settings.auto_tokens
-        tokens = sum(map(definition_tokens, tools))
-        size = f"{len(tools)} tools, about {tokens:,} tokens"
-        if len(tools) <= most and (len(tools) < least or tokens < budget):
+        many, tokens = self._sizes(caller, self.catalog.version)
+        size = f"{many} tools, about {tokens:,} tokens"
+        if total <= most and (many < least or tokens < budget):
             return "static", f"{size}: below {least} tools or {budget:,} tokens, showing all costs less than searching"
         return "append", f"{size}: from {least} tools and {budget:,} tokens on, searching pays"
+
+    def _compute_sizes(self, caller: Caller | None, version: int) -> tuple[int, int]:
+        """Number and tokens of the tools that searching would keep out of a request: pinned ones are always in it."""
+        del version  # part of the cache's key
+        pinned = {t.id for t in self.pinned}
+        tools = [t for t in self.all_visible(caller) if t.id not in pinned]
+        return len(tools), sum(map(definition_tokens, tools))
 
     # -- inside --------------------------------------------------------------------------------------------------
 
@@ -219,7 +242,6 @@ class ToolSearch:
     def _keep_in_step(self) -> None:
         """Puts the catalog into the index, and every later change of it; pinned tools stay out."""
         pinned = {t.id for t in self.pinned}
-        self._add([t for t in self.catalog if t.id not in pinned])
         me = weakref.ref(self)
 
         def changed(change: Change) -> None:
@@ -231,6 +253,7 @@ class ToolSearch:
             search._add([t for t in change.added if t.id not in pinned])
 
         end = self.catalog.subscribe(changed)
+        self._add([t for t in self.catalog if t.id not in pinned])
 
     def _add(self, tools: Sequence[Tool]) -> None:
         """Indexes tools; where the index refuses a batch, one by one, so that a bad one costs only itself."""

@@ -15,17 +15,19 @@ from toolsearch.settings import Settings
 if TYPE_CHECKING:
     from toolsearch.index import Hits
 
-__all__ = ["Outcome", "Request", "bridge_tool", "read_request", "search_tool"]
+__all__ = ["Outcome", "Request", "bridge_tool", "read_request", "schema_text", "search_tool"]
 
 _MOST_NAMED = 30  # servers or categories in the description
+_NAMED_CHARACTERS = 500  # of them: providers bound a description
+_QUERY_CHARACTERS = 2_000  # as `toolsearch.index.find` reads
+_SCHEMA_CHARACTERS = 6_000  # of a schema shown in an answer
 
 
 def search_tool(name: str, servers: Sequence[str], categories: Sequence[str], most_queries: int = 8) -> Tool:
     """The search tool as a model sees it. What lies behind it is named, up to 30 servers (or else categories)."""
     behind = ("servers", servers) if servers else ("categories", categories)
-    listed = ", ".join(behind[1][:_MOST_NAMED])
-    more = f" and {len(behind[1]) - _MOST_NAMED} more" if len(behind[1]) > _MOST_NAMED else ""
-    places = f" Behind it are these {behind[0]}: {listed}{more}." if listed else ""
+    listed = _some(behind[1], _MOST_NAMED, _NAMED_CHARACTERS)
+    places = f" Behind it are these {behind[0]}: {listed}." if listed else ""
     properties: dict[str, Any] = {
         "queries": {
             "type": "array",
@@ -104,8 +106,8 @@ def read_request(arguments: Mapping[str, Any], settings: Settings) -> Request:
             with suppress(ValueError, RecursionError):
                 value = json.loads(value)
         items = value if isinstance(value, list | tuple) else [] if value is None else [value]
-        prefix = "select:" if key in ("names", "name") else ""
-        asked += [prefix + clean(str(item)) for item in items if str(item).strip()]
+        texts = [text for item in items if (text := _query(item)).strip()]
+        asked += texts if key not in ("names", "name") else _selections(texts)
     queries = tuple(dict.fromkeys(asked))
     limit: int = settings.results
     for key in ("limit", "maxResults", "max_results", "k"):
@@ -118,6 +120,33 @@ def read_request(arguments: Mapping[str, Any], settings: Settings) -> Request:
     category = arguments.get("category", arguments.get("categoryFilter"))
     category = category.strip() if isinstance(category, str) and category.strip() else None
     return Request(queries[: settings.queries], limit, category, max(0, len(queries) - settings.queries))
+
+
+def _query(item: Any) -> str:
+    """One query as text, bounded; empty for what is none."""
+    try:
+        return "" if item is None or isinstance(item, list | tuple) else clean(str(item)[:_QUERY_CHARACTERS])
+    except (ValueError, RecursionError):  # an integer of thousands of digits
+        return ""
+
+
+def _selections(names: Sequence[str]) -> list[str]:
+    """Names to load as few queries, so that many names are one call."""
+    queries: list[str] = []
+    for name in names:
+        if queries and len(queries[-1]) + len(name) < _QUERY_CHARACTERS:
+            queries[-1] += f",{name}"
+        else:
+            queries.append(f"select:{name}"[:_QUERY_CHARACTERS])
+    return queries
+
+
+def schema_text(tool: Tool) -> str:
+    """A tool's schema as an answer shows it; one that is too long is cut, and says so."""
+    text = json.dumps(tool.input_schema, ensure_ascii=False)
+    if len(text) <= _SCHEMA_CHARACTERS:
+        return text
+    return f"{text[:_SCHEMA_CHARACTERS]}… (cut: {_SCHEMA_CHARACTERS:,} of {len(text):,} characters shown)"
 
 
 @dataclass
@@ -153,8 +182,11 @@ class Outcome:
         """One tool: its name, its server, its first sentence."""
         place = f" ({tool.server})" if tool.server else ""
         said = f": {tool.summary(summary)}" if summary else ""
-        schema = f"\n  arguments: {json.dumps(tool.input_schema, ensure_ascii=False)}" if self.call_tool else ""
-        return f"- {self.names.get(tool.id, tool.name)}{place}{said}{schema}"
+        schema = f"\n  arguments: {schema_text(tool)}" if self.call_tool else ""
+        return f"- {self._called(tool)}{place}{said}{schema}"
+
+    def _called(self, tool: Tool) -> str:
+        return self.names.get(tool.id, tool.name)
 
     def text(self) -> str:
         """The answer, most useful first; every sentence says what happened and then what to do."""
@@ -167,24 +199,29 @@ class Outcome:
             parts.append(f"Loaded {len(self.new)} tool{'s' * (len(self.new) != 1)}; {how}.")
         shown: set[str] = set()
         for hits in self.answers:
-            lines = [self.line(h.tool) for h in hits if h.tool.id in new and h.tool.id not in shown]
-            shown |= {h.tool.id for h in hits}
+            found = [h.tool for h in hits if h.tool.id in new]
+            lines = [self.line(t) for t in found if t.id not in shown]
+            heading = f"For {_quoted(hits.query)}:"
             if lines:
-                heading = [f"For {_quoted(hits.query)}:"] if len(self.answers) > 1 else []
-                parts += [*heading, *lines]
+                parts += [*([heading] if len(self.answers) > 1 else []), *lines]
+            elif found:
+                parts.append(f"{heading} {_some([self._called(t) for t in found], 2)}, listed above.")
+            shown |= {t.id for t in found}
             parts += self._shortfalls(hits)
         if self.already:
-            names = ", ".join(self.names.get(t.id, t.name) for t in self.already)
-            parts.append(f"Already loaded, call directly: {names}.")
+            how = f"call them through {self.call_tool}" if self.call_tool else "call directly"
+            parts.append(f"Already loaded, {how}: {_some([self._called(t) for t in self.already], 20)}.")
         if self.left_out:
             parts.append(f"{len(self.left_out)} more fit but were left out to keep this short; ask more narrowly.")
         if self.request.left_out:
-            parts.append(f"{self.request.left_out} queries were left out: {len(self.request.queries)} at a time.")
+            parts.append(
+                f"{self.request.left_out} queries were left out: {len(self.request.queries)} at a time. Ask them next."
+            )
         if self.evicted:
-            parts.append(f"Unloaded to stay within the limit: {', '.join(self.evicted)}. Search again to use them.")
+            parts.append(f"Unloaded to stay within the limit: {_some(self.evicted, 40)}. Search again to use them.")
         parts += [
-            f"The server {s!r} cannot be reached now, so its tools are missing: {why}"
-            for s, why in self.missing.items()
+            f"The server {s!r} cannot be reached now, so its tools are missing: {why[:200]}. Try later, or do without."
+            for s, why in list(self.missing.items())[:10]
         ]
         return "\n".join(parts)
 
@@ -197,7 +234,7 @@ class Outcome:
         if hits.problem:
             said.append(hits.problem)
         elif not hits and not hits.unknown:
-            near = ", ".join(self.names.get(t.id, t.name) for t in hits.near)
+            near = ", ".join(map(self._called, hits.near))
             place = f" in the category {self.request.category!r}" if self.request.category else ""
             said.append(
                 f"Nothing fits {_quoted(hits.query)}{place}."
@@ -209,3 +246,15 @@ class Outcome:
 
 def _quoted(text: str) -> str:
     return json.dumps(text if len(text) <= 80 else text[:79] + "…", ensure_ascii=False)
+
+
+def _some(names: Sequence[str], most: int, characters: int = 2_000) -> str:
+    """A list within bounds; what is left out is counted."""
+    shown: list[str] = []
+    for name in names[:most]:
+        characters -= len(name) + 2
+        if characters < 0:
+            break
+        shown.append(name)
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

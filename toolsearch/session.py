@@ -7,11 +7,11 @@ by an announced eviction. What is callable is what the last `tools()` showed.
 from __future__ import annotations
 
 import inspect
-import json
 import logging
+import math
 import threading
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.arguments import ArgumentsError, parse_arguments, validate_arguments
@@ -20,7 +20,8 @@ from toolsearch.catalog import Tool
 from toolsearch.errors import SetupError, StateError
 from toolsearch.functions import context_parameters, is_async
 from toolsearch.index import Hits
-from toolsearch.search_tool import Outcome, Request, bridge_tool, read_request, search_tool
+from toolsearch.names import provider_name
+from toolsearch.search_tool import Outcome, Request, bridge_tool, read_request, schema_text, search_tool
 from toolsearch.tokens import ESTIMATE
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ __all__ = ["Decision", "Session", "Shown"]
 log = logging.getLogger("toolsearch")
 
 FORMAT = 1  # of `Session.export`
-_SCHEMA_CHARACTERS = 6_000  # of a schema shown in an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +67,15 @@ class Session:
         self._settings = search.settings
         self._lock = threading.RLock()
         self._found: dict[str, Tool] = {}  # as first shown, in the order of discovery
-        self._names: dict[str, str] = {}  # tool id -> name
+        self._names: dict[str, str] = {}  # tool id -> name, also of tools that have left: a history may hold them
         self._ids: dict[str, str] = {}  # name -> tool id
         self._callable: frozenset[str] = frozenset()
         self._notices: list[str] = []
         self._asked: dict[str, int] = {}  # searches by what they ask
         self._in_vain = 0  # searches in a row that found nothing
+        self._told_full = False
         self.mode, self._why = search.chosen_mode(caller)
-        visible = search.visible_ids(caller)
-        self._pinned = [t for t in search.pinned if visible is None or t.id in visible]
+        self._pinned = [live for t in search.pinned if (live := self._live(t.id)) is not None]
         self._built_in = self._make_built_in()
         for tool in self._pinned:
             self._name(tool)
@@ -89,6 +89,11 @@ class Session:
         made = [search_tool(settings.search_tool, servers, categories, settings.queries)]
         return made + ([bridge_tool(settings.call_tool, settings.search_tool)] if self.mode == "bridge" else [])
 
+    def _live(self, tool_id: str) -> Tool | None:
+        """The tool as the catalog holds it now, if the caller may see it."""
+        visible = self._search.visible_ids(self.caller)
+        return self._search.catalog.get(tool_id) if visible is None or tool_id in visible else None
+
     # -- what the model sees -------------------------------------------------------------------------------------
 
     def tools(self) -> list[Shown]:
@@ -98,7 +103,7 @@ class Session:
         """
         with self._lock:
             if self.mode == "static":
-                self._reveal([t.id for t in self._search.all_visible(self.caller) if t not in self._pinned])
+                self._reveal_all()
             self._callable = frozenset([*(t.id for t in self._pinned), *self._found])
             in_request = [] if self.mode == "bridge" else list(self._found.values())
             built_in = [Shown(t.name, t) for t in self._built_in]
@@ -234,19 +239,14 @@ class Session:
 
     def _resolve(self, call: ToolCall) -> tuple[Tool | None, ToolResult | None, tuple[str, ...]]:
         """The live tool a call means, or the answer why there is none; and what to load."""
-        visible = self._search.visible_ids(self.caller)
-        catalog = self._search.catalog
-
-        def seen(tool_id: str) -> bool:
-            return tool_id in catalog and (visible is None or tool_id in visible)
-
+        live = None
         tool_id = self._ids.get(call.name)
-        if tool_id is not None and not seen(tool_id):
+        if tool_id is not None and (live := self._live(tool_id)) is None:
             again = f"search again with {self._settings.search_tool}" if self._built_in else "use a listed tool"
             text = f"{call.name!r} did not run: it is no longer available. To go on, {again}."
             return None, _answer(call, "unknown", text), ()
-        if tool_id is None:
-            means = [t for t in catalog.named(call.name) if seen(t.id)]
+        if live is None:
+            means = [t for t in self._search.catalog.named(call.name) if self._live(t.id) is not None]
             ready = [t for t in means if t.id in self._callable]
             if len(means) > 1 and len(ready) != 1:
                 names = ", ".join(repr(self._name_of(t)) for t in means[:3])
@@ -254,9 +254,8 @@ class Session:
                 return None, _answer(call, "unknown", text), ()
             if not means:
                 return None, self._unknown(call), ()
-            tool_id = (ready or means)[0].id
-        live = catalog[tool_id]
-        if tool_id in self._callable:
+            live = (ready or means)[0]
+        if live.id in self._callable:
             return live, None, ()
         return self._resolve_not_loaded(call, live)
 
@@ -266,10 +265,10 @@ class Session:
             return tool, None, (tool.id,)
         what = f"{call.name!r} did not run: it exists but was not loaded."
         if policy == "refuse":
-            text = f"{what} Load it with {self._settings.search_tool} first."
-            return None, _answer(call, "not_loaded", text), ()
+            way = f"Load it with {self._settings.search_tool} first" if self._built_in else "Use a listed tool"
+            return None, _answer(call, "not_loaded", f"{what} {way}."), ()
         name = self._name_of(tool)
-        text = f"{what} It is loaded now: call {name!r} in your next step. Its arguments: {_schema_text(tool)}"
+        text = f"{what} It is loaded now: call {name!r} in your next step. Its arguments: {schema_text(tool)}"
         return None, _answer(call, "not_loaded", text), (tool.id,)
 
     def _unknown(self, call: ToolCall) -> ToolResult:
@@ -282,7 +281,7 @@ class Session:
     def _misfit(self, call: ToolCall, tool: Tool, error: ArgumentsError) -> ToolResult:
         problems = "; ".join(error.problems[:8])
         text = f"{call.name!r} did not run: {problems}. Correct the arguments and call it again. They are: "
-        return _answer(call, "invalid_arguments", text + _schema_text(tool))
+        return _answer(call, "invalid_arguments", text + schema_text(tool))
 
     # -- running -------------------------------------------------------------------------------------------------
 
@@ -300,12 +299,14 @@ class Session:
         raise SetupError(f"the tool {tool.id!r} has no function: pass run=… with it, or run=… to ToolSearch")
 
     def _returned(self, decision: Decision, value: Any) -> ToolResult:
+        call = decision.call
         if isinstance(value, ToolResult):
-            return value
+            return replace(value, call_id=call.id, name=call.name)
         try:
-            return _answer(decision.call, "ok", text_of(value), value)
+            return _answer(call, "ok", text_of(value), value)
         except Exception as error:
-            return self._failed(decision, error)
+            text = f"{call.name!r} ran, but what it returned cannot be shown: {_reason(error)}. Do not run it again."
+            return _answer(call, "ok", text, value)
 
     def _failed(self, decision: Decision, error: Exception) -> ToolResult:
         call, tool = decision.call, decision.tool
@@ -314,8 +315,8 @@ class Session:
         if isinstance(error, SetupError):
             log.error("%s", error)
         log.debug("tool %r failed", call.name, exc_info=error)
-        reason = clean(f"{type(error).__name__}: {error}")[:2_000]
-        text = f"{call.name!r} failed: {reason}. If other arguments can help, call it again; else say what happened."
+        what = f"{call.name!r} failed: {_reason(error)}."
+        text = f"{what} If other arguments can help, call it again; else say what happened."
         return _answer(call, "failed", text)
 
     def _async_met(self, decision: Decision) -> ToolResult:
@@ -336,8 +337,8 @@ class Session:
                 outcome = self._look_up(request)
             except Exception as error:
                 log.exception("the index %r failed", self._search.index.name)
-                reason = clean(f"{type(error).__name__}: {error}")[:500]
-                return _answer(call, "failed", f"The search failed: {reason}. Use a listed tool, or say what happened.")
+                text = f"The search failed: {_reason(error)}. Use a listed tool, or say what happened."
+                return _answer(call, "failed", text)
             self._in_vain = self._in_vain + 1 if outcome.empty else 0
             text = self._braked(outcome, times) or outcome.text()
             return _answer(call, "ok", text, outcome.data)
@@ -345,40 +346,50 @@ class Session:
     def preselect(self, text: str, limit: int | None = None) -> Hits:
         """Searches with the user's own words before the first request and loads what fits; no model call is needed."""
         hits = self._search.find(text, limit or self._settings.results, caller=self.caller)
-        with self._lock:
-            self._reveal([h.tool.id for h in hits])
+        if self.mode != "static":
+            with self._lock:
+                self._reveal([h.tool.id for h in hits])
         return hits
 
     def _look_up(self, request: Request) -> Outcome:
         """Searches, loads what fits the budget, and says all that is to be said."""
         search = self._search
         bridge = self._settings.call_tool if self.mode == "bridge" else None
-        outcome = Outcome(request, {}, call_tool=bridge, missing=dict(search.catalog.missing))
-        if request.category and request.category not in (known := search.places(self.caller)[1]):
-            listed = ", ".join(map(repr, known[:30])) or "none"
-            problem = f"There is no category {request.category!r}; there are: {listed}."
-            outcome.answers = [Hits(query, problem=problem) for query in request.queries[:1]]
-            return outcome
+        outcome = Outcome(request, {}, call_tool=bridge, missing=search.missing(self.caller))
+        category = None
+        if (asked := request.category) is not None:
+            known = search.places(self.caller)[1]
+            category = next((c for c in known if c.casefold() == asked.casefold()), None)
+            if category is None:
+                listed = ", ".join(map(repr, known[:30])) or "none"
+                problem = f"There is no category {asked[:80]!r}; there are: {listed}. Use one of them, or none."
+                outcome.answers = [Hits(query, problem=problem) for query in request.queries[:1]]
+                return outcome
         outcome.answers = [
-            search.find(query, request.limit, caller=self.caller, category=request.category)
-            for query in request.queries
+            search.find(query, request.limit, caller=self.caller, category=category) for query in request.queries
         ]
-        left = self._settings.answer_tokens
-        pinned = {t.id for t in self._pinned}
-        for tool in _in_turn(outcome.answers):
+        fitting = _in_turn(outcome.answers)
+        for tool in [*fitting, *(t for hits in outcome.answers for t in hits.near)]:
             outcome.names[tool.id] = self._name_of(tool)
-            if tool.id in pinned or tool.id in self._found:
-                outcome.already.append(tool)
-                continue
-            left -= ESTIMATE.count(outcome.line(tool))
-            (outcome.new if left >= 0 or not outcome.new else outcome.left_out).append(tool)
-        for hits in outcome.answers:
-            outcome.names |= {t.id: self._name_of(t) for t in hits.near}
-        room = self._room()
-        outcome.new, beyond = outcome.new[:room], outcome.new[room:]
-        outcome.left_out += beyond
-        outcome.evicted = self._reveal([t.id for t in outcome.new])
+        held = {*self._found, *(t.id for t in self._pinned)}
+        outcome.already = [t for t in fitting if t.id in held]
+        self._fill(outcome, [t for t in fitting if t.id not in held])
+        outcome.evicted = self._reveal([t.id for t in outcome.new], late=[t.id for t in outcome.already])
+        held = {*self._found, *(t.id for t in self._pinned)}
+        outcome.already = [t for t in outcome.already if t.id in held]
         return outcome
+
+    def _fill(self, outcome: Outcome, tools: list[Tool]) -> None:
+        """Takes tools in order until the answer costs too much or a request cannot carry more; the best one always."""
+        request = self._most_tokens()
+        outcome.left_out = list(tools)
+        while outcome.left_out:
+            request -= definition_tokens(outcome.left_out[0])
+            outcome.new.append(outcome.left_out.pop(0))
+            fits = request >= 0 and len(outcome.new) <= self._room()
+            if len(outcome.new) > 1 and not (fits and ESTIMATE.count(outcome.text()) <= self._settings.answer_tokens):
+                outcome.left_out.insert(0, outcome.new.pop())
+                break
 
     def _braked(self, outcome: Outcome, times: int) -> str | None:
         """A short answer in place of a long one, where searching again leads nowhere."""
@@ -400,15 +411,28 @@ class Session:
 
     # -- the found set -------------------------------------------------------------------------------------------
 
-    def _reveal(self, ids: Any) -> list[str]:
-        """Loads tools in the order given; returns the names of those that had to leave for them."""
-        catalog = self._search.catalog
-        new = [i for i in dict.fromkeys(ids) if i not in self._found and i not in {t.id for t in self._pinned}]
+    def _reveal(self, ids: Iterable[str], late: Sequence[str] = ()) -> list[str]:
+        """Loads tools in the order given, as many as fit; returns the names of those that had to leave for them.
+
+        Those in `late` are needed as well, and leave last.
+        """
+        held = {*self._found, *(t.id for t in self._pinned)}
+        new = [i for i in dict.fromkeys(ids) if i not in held][: self._room()]
         for tool_id in new:
-            if (tool := catalog.get(tool_id)) is not None:
+            if (tool := self._search.catalog.get(tool_id)) is not None:
                 self._name(tool)
                 self._found[tool_id] = tool
-        return self._evict(keep=set(new))
+        return self._evict(new, late) if new else []
+
+    def _reveal_all(self) -> None:
+        """Loads all there is, in the mode "static"; what came later than a request has room for is not shown."""
+        held = {*self._found, *(t.id for t in self._pinned)}
+        new = [t.id for t in self._search.all_visible(self.caller) if t.id not in held]
+        room = max(0, self._room() - len(self._found))
+        self._reveal(new[:room])
+        if new[room:] and not self._told_full:
+            self._told_full = True
+            self._notices.append(f"{len(new) - room} tools are not shown: a request carries {self._settings.max_tools}")
 
     def _room(self) -> int:
         """How many found tools a request can carry."""
@@ -416,25 +440,25 @@ class Session:
             return self._settings.max_tools
         return self._settings.max_tools - len(self._built_in) - len(self._pinned)
 
-    def _evict(self, keep: set[str]) -> list[str]:
+    def _most_tokens(self) -> float:
+        """How many tokens of found definitions a request can carry; those of "static" and "bridge" are not counted."""
+        return (self.mode == "append" and self._settings.max_tool_tokens) or math.inf
+
+    def _evict(self, keep: Sequence[str] = (), late: Sequence[str] = ()) -> list[str]:
         """Unloads the oldest found tools until the caps hold; those just loaded stay."""
         gone = []
-        most = self._settings.max_tool_tokens
-        sizes = {i: definition_tokens(t) for i, t in self._found.items()} if most else {}
-        for tool_id in [i for i in self._found if i not in keep]:
-            if len(self._found) <= self._room() and (not most or sum(sizes.values()) <= most):
+        order = {tool_id: place for place, tool_id in enumerate(self._found)}
+        most = self._most_tokens()
+        sizes = {i: definition_tokens(t) for i, t in self._found.items()} if most < math.inf else {}
+        for tool_id in sorted(self._found.keys() - set(keep), key=lambda i: (i in late, order[i])):
+            if len(self._found) <= self._room() and sum(sizes.values()) <= most:
                 break
-            gone.append(self._forget(tool_id))
+            del self._found[tool_id]
             sizes.pop(tool_id, None)
+            gone.append(self._names[tool_id])
         if gone:
             self._notices.append(f"unloaded to stay within the limit: {', '.join(gone)}")
         return gone
-
-    def _forget(self, tool_id: str) -> str:
-        del self._found[tool_id]
-        name = self._names.pop(tool_id)
-        del self._ids[name]
-        return name
 
     def _name(self, tool: Tool) -> None:
         """Gives a tool its name in this session, once; a name already given to another tool gets a suffix."""
@@ -446,9 +470,10 @@ class Session:
     def _name_of(self, tool: Tool) -> str:
         if tool.id in self._names:
             return self._names[tool.id]
-        from toolsearch.names import provider_name
-
-        name = self._search.catalog.provider_name(tool.id)
+        try:
+            name = self._search.catalog.provider_name(tool.id)
+        except KeyError:  # it has just left the catalog
+            name = provider_name(tool.name, tool.id, tool.server, shared=False)
         if self._ids.get(name, tool.id) != tool.id:
             name = provider_name(tool.name, tool.id, tool.server, shared=True)
         return name
@@ -459,16 +484,18 @@ class Session:
         Tools that are gone or hidden now leave, changed ones show their new definition. Returns what changed.
         """
         with self._lock:
-            visible = self._search.visible_ids(self.caller)
             told = []
-            for tool_id, shown in list(self._found.items()):
-                live = self._search.catalog.get(tool_id)
-                if live is None or (visible is not None and tool_id not in visible):
-                    told.append(f"{self._forget(tool_id)} is no longer available")
-                elif live != shown:
-                    self._found[tool_id] = live
-                    told.append(f"{self._names[tool_id]} has changed")
-            self._pinned = [self._search.catalog.get(t.id) or t for t in self._pinned]
+            before = [*self._pinned, *self._found.values()]
+            live = {t.id: now for t in before if (now := self._live(t.id)) is not None}
+            for shown in before:
+                if shown.id not in live:
+                    told.append(f"{self._names[shown.id]} is no longer available")
+                elif live[shown.id] != shown:
+                    told.append(f"{self._names[shown.id]} has changed")
+            self._pinned = [live[t.id] for t in self._pinned if t.id in live]
+            self._found = {i: live[i] for i in self._found if i in live}
+            # What an earlier search said is gone from the history, so asking again is no repetition.
+            self._asked, self._in_vain = {}, 0
             self._notices += told
             return told
 
@@ -482,7 +509,8 @@ class Session:
                 "id": self.id,
                 "mode": self.mode,
                 "why": self._why,
-                "found": [[i, self._names[i], t.digest] for i, t in self._found.items()],
+                "names": dict(self._names),
+                "found": [[i, t.digest] for i, t in self._found.items()],
                 "callable": sorted(self._callable),
                 "built_in": [[t.description, dict(t.input_schema)] for t in self._built_in],
                 "asked": dict(self._asked),
@@ -497,23 +525,27 @@ class Session:
         return session
 
     def _restore(self, state: Mapping[str, Any]) -> None:
-        from dataclasses import replace
-
         try:
+            if state["mode"] not in ("static", "append", "bridge"):
+                raise ValueError(f"the mode {state['mode']!r} is not known")
             self.mode, self._why = state["mode"], state["why"]
             self._built_in = [
                 replace(tool, description=description, input_schema=schema)
                 for tool, (description, schema) in zip(self._make_built_in(), state["built_in"], strict=True)
             ]
-            visible = self._search.visible_ids(self.caller)
-            for tool_id, name, digest in state["found"]:
-                tool = self._search.catalog.get(tool_id)
-                if tool is None or (visible is not None and tool_id not in visible):
-                    self._notices.append(f"{name} is no longer available and was unloaded")
+            self._names = dict(state["names"])
+            self._ids = {name: tool_id for tool_id, name in self._names.items()}
+            for tool in self._pinned:
+                self._name(tool)
+            for tool_id, digest in state["found"]:
+                live = self._live(tool_id)
+                if live is None:
+                    self._notices.append(f"{self._names[tool_id]} is no longer available and was unloaded")
                     continue
-                if tool.digest != digest:
-                    self._notices.append(f"{name} has changed since it was loaded")
-                self._found[tool_id], self._names[tool_id], self._ids[name] = tool, name, tool_id
+                if live.digest != digest:
+                    self._notices.append(f"{self._names[tool_id]} has changed since it was loaded")
+                self._found[tool_id] = live
+            self._evict()
             self._callable = frozenset(state["callable"]) & frozenset([*self._found, *(t.id for t in self._pinned)])
             self._asked, self._in_vain = dict(state["asked"]), int(state["in_vain"])
         except (KeyError, TypeError, ValueError) as error:
@@ -532,11 +564,13 @@ def _answer(call: ToolCall, status: Status, text: str, data: Any = None) -> Tool
     return ToolResult(call.id, call.name, status, text, data)
 
 
-def _schema_text(tool: Tool) -> str:
-    text = json.dumps(tool.input_schema, ensure_ascii=False)
-    if len(text) <= _SCHEMA_CHARACTERS:
-        return text
-    return f"{text[:_SCHEMA_CHARACTERS]}… (cut: {_SCHEMA_CHARACTERS:,} of {len(text):,} characters shown)"
+def _reason(error: Exception) -> str:
+    """What went wrong, bounded, whatever the exception's own text does."""
+    try:
+        said = f"{type(error).__name__}: {error}"
+    except Exception:
+        said = type(error).__name__
+    return clean(said)[:2_000].rstrip(".")
 
 
 def _in_turn(answers: list[Hits]) -> list[Tool]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from toolsearch.arguments import ArgumentsError, parse_arguments
-from toolsearch.calls import ToolCall, ToolResult, clean
+from toolsearch.calls import ToolCall, ToolResult, clean, clean_json, distinct_ids, legal_name
 from toolsearch.schema import exported, shortened
 from toolsearch.session import Session, Shown
 
@@ -35,26 +35,27 @@ def definition(shown: Shown, description_characters: int | None = None) -> dict[
 
 def message_from(reply: Any) -> dict[str, Any]:
     """The assistant's message of a reply (an SDK object or its dict): its blocks unchanged, calls with valid input."""
-    blocks = []
     ids = iter(call.id for call in calls_in(reply))
+    blocks: list[Any] = []
     for block in _blocks(reply):
-        is_call = block.get("type") == "tool_use"
-        blocks.append({**block, "id": next(ids), "input": _input(block.get("input"))} if is_call else block)
-    return {"role": "assistant", "content": blocks}
+        if block.get("type") == "tool_use":
+            name, given = legal_name(block.get("name")), _input(block.get("input"))
+            blocks.append({**block, "id": next(ids), "name": name, "input": given})
+        elif block.get("type") != "text" or str(block.get("text") or "").strip():
+            blocks.append(block)
+    # The provider refuses a history with blank text or with no block at all.
+    return {"role": "assistant", "content": clean_json(blocks or [{"type": "text", "text": "(no answer)"}])}
 
 
 def calls_in(reply: Any) -> list[ToolCall]:
-    """The calls of a reply, in the model's order; a missing or repeated id is replaced, by place."""
-    calls: list[ToolCall] = []
-    seen: set[str] = set()
-    for at, block in enumerate(_blocks(reply)):
-        if block.get("type") == "tool_use":
-            call_id = str(block.get("id") or "")
-            if not call_id or call_id in seen:
-                call_id = f"{call_id or 'toolu'}_{at}"
-            seen.add(call_id)
-            calls.append(ToolCall(call_id, str(block.get("name") or ""), block.get("input")))
-    return calls
+    """The calls of a reply, in the model's order; a missing or repeated id is replaced."""
+    blocks = [block for block in _blocks(reply) if block.get("type") == "tool_use"]
+    reply_id = reply.get("id") if isinstance(reply, Mapping) else getattr(reply, "id", None)
+    ids = distinct_ids([block.get("id") for block in blocks], "toolu", [reply_id, blocks])
+    return [
+        ToolCall(call_id, str(block.get("name") or ""), block.get("input"))
+        for call_id, block in zip(ids, blocks, strict=True)
+    ]
 
 
 def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[str, Any]]:
@@ -72,11 +73,12 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 
 
 def _blocks(reply: Any) -> list[Mapping[str, Any]]:
-    plain = reply if isinstance(reply, Mapping) else reply.model_dump(exclude_none=True)
+    plain = reply if isinstance(reply, Mapping) else reply.model_dump(exclude_none=True, warnings=False)
     content = plain.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    return [block for block in content or [] if isinstance(block, Mapping)]
+    blocks = [block for block in content or [] if isinstance(block, Mapping)]
+    return [{key: value for key, value in block.items() if value is not None} for block in blocks]
 
 
 def _input(arguments: Any) -> dict[str, Any]:

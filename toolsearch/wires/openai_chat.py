@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from toolsearch.calls import ToolCall, ToolResult, clean
+from toolsearch.calls import ToolCall, ToolResult, clean, clean_json, distinct_ids, legal_name
 from toolsearch.schema import exported, shortened
 from toolsearch.session import Session, Shown
 
@@ -36,26 +36,28 @@ def message_from(reply: Any) -> dict[str, Any]:
     """The assistant's message of a reply (an SDK object or its dict), ready to be sent back with the history."""
     message = _message(reply)
     kept: dict[str, Any] = {"role": "assistant", "content": message.get("content")}
-    kept |= {k: message[k] for k in ("refusal", "audio") if message.get(k) is not None}
-    calls = message.get("tool_calls") or []
-    if calls:
+    if message.get("refusal") is not None:
+        kept["refusal"] = message["refusal"]
+    if isinstance(audio := message.get("audio"), Mapping):
+        kept["audio"] = {"id": audio.get("id")}
+    if calls := _functions(reply):
         kept["tool_calls"] = [
             {
                 "id": call_id,
                 "type": "function",
-                "function": {"name": str(f.get("name") or ""), "arguments": _valid_json(f.get("arguments"))},
+                "function": {"name": legal_name(f.get("name")), "arguments": _valid_json(f.get("arguments"))},
             }
-            for call_id, f in _functions(calls)
+            for call_id, f in calls
         ]
-    return kept
+    elif kept.keys() == {"role", "content"} and kept["content"] is None:
+        kept["content"] = ""
+    cleaned: dict[str, Any] = clean_json(kept)
+    return cleaned
 
 
 def calls_in(reply: Any) -> list[ToolCall]:
     """The calls of a reply, in the model's order."""
-    return [
-        ToolCall(call_id, str(f.get("name") or ""), f.get("arguments"))
-        for call_id, f in _functions(_message(reply).get("tool_calls") or [])
-    ]
+    return [ToolCall(call_id, str(f.get("name") or ""), f.get("arguments")) for call_id, f in _functions(reply)]
 
 
 def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[str, Any]]:
@@ -64,33 +66,37 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 
 
 def _message(reply: Any) -> Mapping[str, Any]:
-    plain = reply if isinstance(reply, Mapping) else reply.model_dump(exclude_none=True)
+    plain = reply if isinstance(reply, Mapping) else reply.model_dump(exclude_none=True, warnings=False)
     choices = plain.get("choices")
     message = choices[0].get("message") if choices else plain.get("message", plain)
     return message if isinstance(message, Mapping) else {}
 
 
-def _functions(calls: Iterable[Any]) -> list[tuple[str, Mapping[str, Any]]]:
-    """Id and function of each call; a missing or repeated id is replaced, by place, in every reading alike."""
-    functions, seen = [], set()
-    for at, call in enumerate(calls):
-        call_id = str(call.get("id") or "")
-        if not call_id or call_id in seen:
-            call_id = f"{call_id or 'call'}_{at}"
-        seen.add(call_id)
-        function = call.get("function") or {"name": (call.get("custom") or {}).get("name"), "arguments": None}
-        functions.append((call_id, function))
-    return functions
+def _functions(reply: Any) -> list[tuple[str, Mapping[str, Any]]]:
+    """Id and function of each call, in every reading alike."""
+    calls = [call for call in _message(reply).get("tool_calls") or [] if isinstance(call, Mapping)]
+    reply_id = reply.get("id") if isinstance(reply, Mapping) else getattr(reply, "id", None)
+    ids = distinct_ids([call.get("id") for call in calls], "call", [reply_id, calls])
+    custom = [{"name": (call.get("custom") or {}).get("name"), "arguments": None} for call in calls]
+    return [(i, call.get("function") or other) for i, call, other in zip(ids, calls, custom, strict=True)]
 
 
 def _valid_json(arguments: Any) -> str:
     """Arguments as the JSON object a provider demands in a history; malformed text is kept inside one."""
     if isinstance(arguments, Mapping):
-        return json.dumps(arguments, ensure_ascii=False)
+        return json.dumps(clean_json(arguments), ensure_ascii=False)
     text = clean(arguments) if isinstance(arguments, str) else ""
     if not text.strip() or text.strip() == "null":
         return "{}"
     try:
-        return text if isinstance(json.loads(text), dict) else json.dumps({"unparsed": text}, ensure_ascii=False)
+        return (
+            text
+            if isinstance(json.loads(text, parse_constant=_refuse), dict)
+            else json.dumps({"unparsed": text}, ensure_ascii=False)
+        )
     except (ValueError, RecursionError):
         return json.dumps({"unparsed": text}, ensure_ascii=False)
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(f"{constant} is no JSON")
