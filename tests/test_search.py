@@ -45,21 +45,60 @@ def test_B26_a_tool_called_like_the_search_tool_is_a_setup_error_that_names_the_
 
 
 @pytest.mark.parametrize(
-    "clash",
+    ("clash", "mode"),
     [
-        defined("call_tool"),
-        defined("search_tools", server="shop"),
-        {"type": "function", "function": {"name": "search_tools"}},
+        (defined("call_tool"), "bridge"),
+        (defined("search_tools", server="shop"), "append"),
+        ({"type": "function", "function": {"name": "search_tools"}}, "append"),
     ],
 )
-def test_B26_siblings_every_built_in_name_is_kept_free(clash: Any) -> None:
+def test_B26_siblings_every_built_in_name_is_kept_free(clash: Any, mode: str) -> None:
     """B26: the bridge's tool, a tool of a server, a tool that comes later."""
     with pytest.raises(SetupError, match="built-in"):
-        ToolSearch([clash])
-    search = ToolSearch(numbered(2))
+        ToolSearch([clash], mode=mode)
+    search = ToolSearch(numbered(2), mode=mode)
     assert search.catalog.add(clash) is None
     assert "built-in" in search.catalog.quarantined[0].reason
     assert len(search.catalog) == 2
+
+
+def test_only_the_bridge_takes_the_name_of_its_call_tool() -> None:
+    search = ToolSearch([defined("call_tool", "Call a tool by phone")])
+    session = search.session()
+    session.handle(ToolCall("a", "search_tools", {"query": "phone"}))
+    assert shown(session) == ["search_tools", "call_tool"]
+    assert session.handle(ToolCall("b", "call_tool", {})).status != "unknown"
+
+
+def test_a_tool_pinned_twice_is_shown_once() -> None:
+    """BK-4: the always-on tools are there once each."""
+    assert shown(ToolSearch([ask_user], pinned=["ask_user", ask_user]).session()) == ["search_tools", "ask_user"]
+
+
+def test_a_new_role_holds_from_the_next_request_on() -> None:
+    search = ToolSearch([defined("wipe", "Wipe the disk", roles=["admin"]), *numbered(2)])
+    session = search.session("c", caller=Caller("ana"))
+    assert session.handle(ToolCall("a", "search_tools", {"query": "wipe the disk"})).data["loaded"] == []
+    assert search.session("c", caller=Caller("ana", ["admin"])) is session
+    assert session.handle(ToolCall("b", "search_tools", {"query": "wipe disk"})).data["loaded"] == ["wipe"]
+    with pytest.raises(StateError, match="another caller"):
+        search.session("c", caller=Caller("bob", ["admin"]))
+
+
+def test_what_is_no_caller_is_refused() -> None:
+    with pytest.raises(SetupError, match="must be a Caller"):
+        ToolSearch(numbered(2)).session(caller="ana")  # type: ignore[arg-type]
+
+
+def test_auto_is_decided_again_at_a_compaction() -> None:
+    """DESIGN 6: once a session, and again where the cache is lost anyway."""
+    search = ToolSearch(numbered(3), mode="auto", auto_tokens=0, auto_tools=5)
+    session = search.session()
+    assert len(shown(session)) == 3
+    search.catalog.extend(numbered(9), server="vault")
+    assert len(shown(session)) == 12
+    assert "delivered as 'append' now" in session.compacted()[0]
+    assert shown(session) == ["search_tools"]
 
 
 def test_BK_4_pinned_tools_are_always_shown_named_in_the_note_and_never_searched() -> None:
@@ -329,7 +368,7 @@ def test_the_choice_counts_what_the_caller_may_see_and_is_made_once_a_session() 
 
 
 def test_a_mode_that_was_set_is_kept_and_said() -> None:
-    assert ToolSearch(numbered(3)).session().why() == "append: set by the program"
+    assert ToolSearch(numbered(3)).session().why() == "append: the setting `mode`"
     with pytest.raises(SetupError, match="200 tools cannot all be shown with max_tools=128"):
         ToolSearch(numbered(200), mode="static").session()
     with pytest.raises(SetupError, match="'mode'"):

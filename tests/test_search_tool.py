@@ -163,12 +163,12 @@ def test_C48_siblings_twenty_names_need_one_round(arguments: Any) -> None:
     """C48: more names than queries are allowed, names in one text, names among the words of a query."""
     answer = searched(session_with(), **arguments)
     assert answer.data["loaded"] == [f"vault/box_{n}" for n in range(20)]
-    assert "queries were left out" not in answer.content
+    assert "Queries left out" not in answer.content
 
 
 def test_queries_beyond_the_most_are_left_out_and_counted() -> None:
     answer = searched(session_with(queries=2), queries=["mail", "weather", "box", "open"])
-    assert "2 queries were left out: 2 at a time." in answer.content
+    assert "Queries left out: 2; 2 at a time." in answer.content
 
 
 # -- category ----------------------------------------------------------------------------------------------------------
@@ -227,7 +227,7 @@ def test_what_does_not_fit_the_answer_is_neither_listed_nor_loaded_and_counted()
     assert ESTIMATE.count(answer.content) <= 150
     left_out = answer.data["left_out"]
     assert len(answer.data["loaded"]) + len(left_out) == 20
-    assert f"{len(left_out)} more fit but were left out" in answer.content
+    assert f"left out to keep this short: {len(left_out)}." in answer.content
     assert [tool.id for tool in session.loaded] == answer.data["loaded"]
     assert not any(f"- {tool_id.removeprefix('vault/')} " in answer.content for tool_id in left_out)
 
@@ -246,11 +246,13 @@ def test_nothing_fits_is_said_with_near_names_and_how_to_go_on() -> None:
     assert 'Nothing fits "get wether". Similar names: get_weather. Try other words' in answer.content
 
 
-def test_a_server_that_is_down_is_named() -> None:
+def test_a_server_that_is_down_is_named_where_a_search_falls_short_or_asks_for_it() -> None:
     search = ToolSearch(Catalog(TOOLS))
     search.catalog.mark_missing("github", "connection refused")
     session = search.session()
-    assert "The server 'github' cannot be reached now" in searched(session, query="mail").content
+    for query in ("zzz", "open an issue on github"):
+        assert "The server 'github' cannot be reached now" in searched(session, query=query).content
+    assert "github" not in searched(session, query="mail").content
     search.catalog.mark_missing("github", None)
     assert "github" not in searched(session, query="weather").content
 

@@ -720,7 +720,7 @@ def test_C35_a_request_never_carries_more_tools_than_the_cap() -> None:
     first = asked(session, "box", limit=20)
     assert len(wire.tools_for(session)) == 128
     assert len(first.data["loaded"]) == 7
-    assert "13 more fit but were left out" in first.content
+    assert "left out to keep this short: 13." in first.content
     assert session.notices() == []
     second = asked(session, "select:box_018,box_019")
     assert len(wire.tools_for(session)) == 128
@@ -778,7 +778,7 @@ def test_C35_siblings_static_stays_within_the_cap_when_the_catalog_grows() -> No
     catalog.extend(numbered(3, "late"))
     for _ in range(3):
         assert shown(session) == [*before, "late_000"]
-    assert session.notices() == ["2 tools are not shown: a request carries 5"]
+    assert session.notices() == ["not shown: 2 tools; a request carries 5"]
 
 
 def test_C34_a_resumed_session_drops_what_is_gone_and_says_so() -> None:
@@ -962,7 +962,7 @@ def test_C29_the_bridge_keeps_one_tools_array_for_a_whole_conversation() -> None
     assert "call_tool" in session.instructions()
     found = asked(session, "weather forecast")
     assert json.dumps(WEATHER) in found.content
-    assert "call them through call_tool" in found.content
+    assert "call it through call_tool" in found.content
     assert sent(session) == before
     answer = called(session, "call_tool", {"name": "get_weather", "arguments": {"city": "Oslo"}})
     assert (answer.name, answer.content) == ("get_weather", '{"city": "Oslo"}')

@@ -16,8 +16,9 @@ from typing import Any, Literal
 from toolsearch.calls import Caller, ToolContext
 from toolsearch.catalog import Catalog, Change, Tool, tool
 from toolsearch.errors import SetupError, StateError
+from toolsearch.found import definition_tokens
 from toolsearch.index import Hits, ToolIndex, find, open_index
-from toolsearch.session import FORMAT, Session, definition_tokens
+from toolsearch.session import FORMAT, Session
 from toolsearch.settings import Settings
 
 __all__ = ["ToolSearch"]
@@ -59,8 +60,10 @@ class ToolSearch:
         for needed in ("name", "add", "remove", "search"):
             if not hasattr(self.index, needed):
                 raise SetupError(f"the index {self.index!r} has no {needed!r}; see the ToolIndex protocol")
-        self.catalog.reserve([self.settings.search_tool, self.settings.call_tool])
-        self.pinned: tuple[Tool, ...] = tuple(self._pin(p) for p in ([pinned] if isinstance(pinned, str) else pinned))
+        bridge = [self.settings.call_tool] if self.settings.mode == "bridge" else []
+        self.catalog.reserve([self.settings.search_tool, *bridge])
+        wanted = [pinned] if isinstance(pinned, str | Tool) or callable(pinned) else pinned
+        self.pinned: tuple[Tool, ...] = tuple({t.id: t for t in map(self._pin, wanted)}.values())
         most = self.settings.max_tools - 2
         if len(self.pinned) > most:
             raise SetupError(
@@ -79,12 +82,17 @@ class ToolSearch:
 
     def visible_ids(self, caller: Caller | None, category: str | None = None) -> frozenset[str] | None:
         """The ids a caller may see, the same object as long as nothing changes; None where that is all of them."""
+        if caller is not None and not isinstance(caller, Caller):
+            raise SetupError(f"a caller must be a Caller, as in Caller(user={'ana'!r}), not {caller!r}")
         return self._seen(caller, category, self.catalog.version)
 
     def _compute_seen(self, caller: Caller | None, category: str | None, version: int) -> frozenset[str] | None:
         del version  # part of the cache's key
         tools = list(self.catalog)
-        seen = [t for t in tools if self._may_see(t, caller) and (category is None or t.category == category)]
+        wanted = None if category is None else category.casefold()
+        seen = [
+            t for t in tools if self._may_see(t, caller) and (wanted is None or (t.category or "").casefold() == wanted)
+        ]
         return None if len(seen) == len(tools) else frozenset(t.id for t in seen)
 
     def _may_see(self, held: Tool, caller: Caller | None) -> bool:
@@ -127,7 +135,7 @@ class ToolSearch:
     def session(self, session_id: str | None = None, *, caller: Caller | None = None) -> Session:
         """The session of a conversation, made at the first call; without an id, a fresh private one.
 
-        Raises `StateError` if the session belongs to another caller.
+        Raises `StateError` if the session belongs to another user or tenant; the roles given last hold.
         """
         with self._lock:
             if session_id is not None and not isinstance(session_id, str):
@@ -135,8 +143,7 @@ class ToolSearch:
             kept = self._sessions.get(session_id) if session_id is not None else None
             if kept is None:
                 return self._keep(Session(self, session_id or secrets.token_urlsafe(16), caller))
-            if kept[0].caller != caller:
-                raise StateError(f"the session {session_id!r} belongs to another caller")
+            kept[0].acts_for(caller)
             return self._keep(kept[0])  # the one asked for never leaves by its age
 
     def restore(self, state: Mapping[str, Any] | str, *, caller: Caller | None = None) -> Session:
@@ -202,18 +209,20 @@ class ToolSearch:
         """How tools are delivered to this caller's sessions, and why."""
         mode, most = self.settings.mode, self.settings.max_tools
         if mode in ("append", "bridge"):
-            return mode, "set by the program"
+            return mode, "the setting `mode`"
         ids = self.visible_ids(caller)
         total = len(self.catalog if ids is None else ids)
         if mode == "static" and total > most:
             raise SetupError(f"{total} tools cannot all be shown with max_tools={most}; use mode='append' or 'auto'")
         if mode == "static":
-            return mode, "set by the program"
+            return mode, "the setting `mode`"
         least, budget = self.settings.auto_tools, self.settings.auto_tokens
         many, tokens = self._sizes(caller, self.catalog.version)
         size = f"{many} tools, about {tokens:,} tokens"
         if total <= most and (many < least or tokens < budget):
             return "static", f"{size}: below {least} tools or {budget:,} tokens, showing all costs less than searching"
+        if many < least or tokens < budget:
+            return "append", f"{size}: few, but {total} in all are more than a request carries ({most})"
         return "append", f"{size}: from {least} tools and {budget:,} tokens on, searching pays"
 
     def _compute_sizes(self, caller: Caller | None, version: int) -> tuple[int, int]:
@@ -231,8 +240,10 @@ class ToolSearch:
             if len(named) == 1:
                 return named[0]
             near = ", ".join(repr(t.id) for t in named or self.catalog.near(wanted))
+            refused = next((q.reason for q in self.catalog.quarantined if q.name == wanted), None)
             problem = "is the name of several tools" if named else "is not in the catalog"
-            raise SetupError(f"the pinned tool {wanted!r} {problem}" + (f"; did you mean {near}?" if near else ""))
+            more = f": it was refused, because {refused}" if refused else f"; did you mean {near}?" if near else ""
+            raise SetupError(f"the pinned tool {wanted!r} {problem}{more}")
         made = wanted if isinstance(wanted, Tool) else tool(wanted)
         held = self.catalog.add(made)
         if held is None:

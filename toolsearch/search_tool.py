@@ -193,10 +193,9 @@ class Outcome:
         new = {t.id for t in self.new}
         parts = []
         if self.new:
-            how = (
-                f"call them through {self.call_tool}" if self.call_tool else "call them by name from your next step on"
-            )
-            parts.append(f"Loaded {len(self.new)} tool{'s' * (len(self.new) != 1)}; {how}.")
+            many, them = ("1 tool", "it") if len(self.new) == 1 else (f"{len(self.new)} tools", "them")
+            how = f"through {self.call_tool}" if self.call_tool else "by name from your next step on"
+            parts.append(f"Loaded {many}; call {them} {how}.")
         shown: set[str] = set()
         for hits in self.answers:
             found = [h.tool for h in hits if h.tool.id in new]
@@ -212,18 +211,24 @@ class Outcome:
             how = f"call them through {self.call_tool}" if self.call_tool else "call directly"
             parts.append(f"Already loaded, {how}: {_some([self._called(t) for t in self.already], 20)}.")
         if self.left_out:
-            parts.append(f"{len(self.left_out)} more fit but were left out to keep this short; ask more narrowly.")
+            parts.append(f"Fitting too, but left out to keep this short: {len(self.left_out)}. Ask more narrowly.")
         if self.request.left_out:
-            parts.append(
-                f"{self.request.left_out} queries were left out: {len(self.request.queries)} at a time. Ask them next."
-            )
+            most = len(self.request.queries)
+            parts.append(f"Queries left out: {self.request.left_out}; {most} at a time. Ask them next.")
         if self.evicted:
             parts.append(f"Unloaded to stay within the limit: {_some(self.evicted, 40)}. Search again to use them.")
         parts += [
             f"The server {s!r} cannot be reached now, so its tools are missing: {why[:200]}. Try later, or do without."
             for s, why in list(self.missing.items())[:10]
+            if self._concerns(s)
         ]
         return "\n".join(parts)
+
+    def _concerns(self, server: str) -> bool:
+        """Whether a missing server may be why a search fell short, or is what it asked for."""
+        return any(not hits for hits in self.answers) or any(
+            server.casefold() in query.casefold() for query in self.request.queries
+        )
 
     def _shortfalls(self, hits: Hits) -> list[str]:
         said = []

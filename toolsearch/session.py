@@ -10,17 +10,17 @@ import inspect
 import logging
 import math
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from toolsearch.arguments import ArgumentsError, parse_arguments, validate_arguments
 from toolsearch.calls import Caller, Status, ToolCall, ToolContext, ToolResult, clean, text_of
 from toolsearch.catalog import Tool
 from toolsearch.errors import SetupError, StateError
+from toolsearch.found import FoundSet, definition_tokens
 from toolsearch.functions import context_parameters, is_async
 from toolsearch.index import Hits
-from toolsearch.names import provider_name
 from toolsearch.search_tool import Outcome, Request, bridge_tool, read_request, schema_text, search_tool
 from toolsearch.tokens import ESTIMATE
 
@@ -66,33 +66,37 @@ class Session:
         self._search = search
         self._settings = search.settings
         self._lock = threading.RLock()
-        self._found: dict[str, Tool] = {}  # as first shown, in the order of discovery
-        self._names: dict[str, str] = {}  # tool id -> name, also of tools that have left: a history may hold them
-        self._ids: dict[str, str] = {}  # name -> tool id
-        self._callable: frozenset[str] = frozenset()
-        self._notices: list[str] = []
         self._asked: dict[str, int] = {}  # searches by what they ask
         self._in_vain = 0  # searches in a row that found nothing
         self._told_full = False
-        self.mode, self._why = search.chosen_mode(caller)
-        self._pinned = [live for t in search.pinned if (live := self._live(t.id)) is not None]
-        self._built_in = self._make_built_in()
-        for tool in self._pinned:
-            self._name(tool)
-        self._callable = frozenset(self._names)
+        self._tools = FoundSet(search, caller)
+        self._callable = self._tools.ids()
+        mode, self._why = search.chosen_mode(caller)
+        self._deliver(mode)
 
-    def _make_built_in(self) -> list[Tool]:
-        if self.mode == "static":
-            return []
+    def _deliver(self, mode: Literal["static", "append", "bridge"]) -> None:
+        """Sets the mode, and the built-in tools and caps that go with it."""
         settings = self._settings
-        servers, categories = self._search.places(self.caller)
-        made = [search_tool(settings.search_tool, servers, categories, settings.queries)]
-        return made + ([bridge_tool(settings.call_tool, settings.search_tool)] if self.mode == "bridge" else [])
+        self.mode = mode
+        self._built_in = []
+        if mode != "static":
+            self._built_in.append(
+                search_tool(settings.search_tool, *self._search.places(self.caller), settings.queries)
+            )
+        if mode == "bridge":
+            self._built_in.append(bridge_tool(settings.call_tool, settings.search_tool))
+        # In "bridge" found tools are in no request, so only their number is bounded.
+        others = 0 if mode == "bridge" else len(self._built_in) + len(self._tools.pinned)
+        self._tools.room = settings.max_tools - others
+        self._tools.most_tokens = (mode == "append" and settings.max_tool_tokens) or math.inf
 
-    def _live(self, tool_id: str) -> Tool | None:
-        """The tool as the catalog holds it now, if the caller may see it."""
-        visible = self._search.visible_ids(self.caller)
-        return self._search.catalog.get(tool_id) if visible is None or tool_id in visible else None
+    def acts_for(self, caller: Caller | None) -> None:
+        """Takes the roles the caller has now; raises `StateError` for another user or tenant."""
+        mine, theirs = self.caller or Caller(), caller or Caller()
+        if (mine.user, mine.tenant) != (theirs.user, theirs.tenant):
+            raise StateError(f"the session {self.id!r} belongs to another caller")
+        with self._lock:
+            self.caller = self._tools.caller = caller
 
     # -- what the model sees -------------------------------------------------------------------------------------
 
@@ -102,12 +106,14 @@ class Session:
         Fixes what is callable until the next time. What an earlier request carried keeps its bytes and its place.
         """
         with self._lock:
-            if self.mode == "static":
-                self._reveal_all()
-            self._callable = frozenset([*(t.id for t in self._pinned), *self._found])
-            in_request = [] if self.mode == "bridge" else list(self._found.values())
+            tools = self._tools
+            if self.mode == "static" and (beyond := tools.reveal_all()) and not self._told_full:
+                self._told_full = True
+                tools.notices.append(f"not shown: {beyond} tools; a request carries {self._settings.max_tools}")
+            self._callable = tools.ids()
+            in_request = () if self.mode == "bridge" else tools.found.values()
             built_in = [Shown(t.name, t) for t in self._built_in]
-            return built_in + [Shown(self._names[t.id], t) for t in [*self._pinned, *in_request]]
+            return built_in + [Shown(tools.name_of(t), t) for t in [*tools.pinned, *in_request]]
 
     def instructions(self) -> str:
         """The note for the system message; the same text throughout the session. Empty in the mode "static"."""
@@ -120,9 +126,9 @@ class Session:
             + (f"Then call what was found through {self._settings.call_tool}. " if self.mode == "bridge" else "")
             + "If nothing fits, search once more in other words; if that finds nothing either, say so."
         ]
-        if self._pinned:
+        if pinned := self._tools.pinned:
             lines.append("Always listed; call them directly and do not search for them:")
-            lines += [f"- {self._names[t.id]}: {t.summary()}" for t in self._pinned]
+            lines += [f"- {self._tools.name_of(t)}: {t.summary()}" for t in pinned]
         return "\n".join(lines)
 
     def why(self) -> str:
@@ -133,12 +139,12 @@ class Session:
     def loaded(self) -> tuple[Tool, ...]:
         """The found tools, in the order of discovery."""
         with self._lock:
-            return tuple(self._found.values())
+            return tuple(self._tools.found.values())
 
     def notices(self) -> list[str]:
         """What changed without the model asking (evicted, gone, changed tools), each told once."""
         with self._lock:
-            told, self._notices = self._notices, []
+            told, self._tools.notices = self._tools.notices, []
             return told
 
     # -- calls ---------------------------------------------------------------------------------------------------
@@ -155,7 +161,7 @@ class Session:
             if inspect.isawaitable(value):
                 _close(value)
                 return self._async_met(decision)
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return self._failed(decision, error)
         return self._returned(decision, value)
 
@@ -174,7 +180,7 @@ class Session:
             else:
                 value = await asyncio.to_thread(self._run, decision)
                 value = await value if inspect.isawaitable(value) else value
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             return self._failed(decision, error)
         return self._returned(decision, value)
 
@@ -197,7 +203,9 @@ class Session:
         with self._lock:
             if self._built_in and call.name == self._built_in[0].name:
                 return self._decide_search(call)
-            if call.name in (self._settings.search_tool, self._settings.call_tool):
+            if call.name == self._settings.search_tool or (
+                self.mode == "bridge" and call.name == self._settings.call_tool
+            ):
                 return self._decide_built_in(call)
             tool, refusal, reveal = self._resolve(call)
             if tool is None or refusal is not None:
@@ -211,7 +219,7 @@ class Session:
     def _settled(self, call: ToolCall) -> Decision:
         decision = self.decide(call)
         with self._lock:
-            self._reveal(decision.reveal)
+            self._tools.reveal(decision.reveal)
         return decision
 
     def _decide_search(self, call: ToolCall) -> Decision:
@@ -232,24 +240,22 @@ class Session:
                 f"{call.name!r} is off: every tool is listed already. Refresh the list of tools and call one of them."
             )
             return Decision(call, _answer(call, "unknown", text))
-        if self.mode == "bridge":
-            text = f'{call.name!r} did nothing: it needs "name", the tool to call, and "arguments", an object.'
-            return Decision(call, _answer(call, "invalid_arguments", text))
-        return Decision(call, self._unknown(call))
+        text = f'{call.name!r} did nothing: it needs "name", the tool to call, and "arguments", an object.'
+        return Decision(call, _answer(call, "invalid_arguments", text))
 
     def _resolve(self, call: ToolCall) -> tuple[Tool | None, ToolResult | None, tuple[str, ...]]:
         """The live tool a call means, or the answer why there is none; and what to load."""
         live = None
-        tool_id = self._ids.get(call.name)
-        if tool_id is not None and (live := self._live(tool_id)) is None:
+        tool_id = self._tools.id_of(call.name)
+        if tool_id is not None and (live := self._tools.live(tool_id)) is None:
             again = f"search again with {self._settings.search_tool}" if self._built_in else "use a listed tool"
             text = f"{call.name!r} did not run: it is no longer available. To go on, {again}."
             return None, _answer(call, "unknown", text), ()
         if live is None:
-            means = [t for t in self._search.catalog.named(call.name) if self._live(t.id) is not None]
+            means = [t for t in self._search.catalog.named(call.name) if self._tools.live(t.id) is not None]
             ready = [t for t in means if t.id in self._callable]
             if len(means) > 1 and len(ready) != 1:
-                names = ", ".join(repr(self._name_of(t)) for t in means[:3])
+                names = ", ".join(repr(self._tools.name_of(t)) for t in means[:3])
                 text = f"{call.name!r} did not run: several tools are called so. Use one of the full names: {names}."
                 return None, _answer(call, "unknown", text), ()
             if not means:
@@ -267,13 +273,13 @@ class Session:
         if policy == "refuse":
             way = f"Load it with {self._settings.search_tool} first" if self._built_in else "Use a listed tool"
             return None, _answer(call, "not_loaded", f"{what} {way}."), ()
-        name = self._name_of(tool)
+        name = self._tools.name_of(tool)
         text = f"{what} It is loaded now: call {name!r} in your next step. Its arguments: {schema_text(tool)}"
         return None, _answer(call, "not_loaded", text), (tool.id,)
 
     def _unknown(self, call: ToolCall) -> ToolResult:
         near = self._search.catalog.near(call.name, 3, self._search.visible_ids(self.caller))
-        hint = f" Similar names: {', '.join(repr(self._name_of(t)) for t in near)}." if near else ""
+        hint = f" Similar names: {', '.join(repr(self._tools.name_of(t)) for t in near)}." if near else ""
         search = f" or search with {self._settings.search_tool}" if self._built_in else ""
         text = f"{call.name[:100]!r} did not run: there is no such tool.{hint} Use a listed tool{search}."
         return _answer(call, "unknown", text)
@@ -308,12 +314,13 @@ class Session:
             text = f"{call.name!r} ran, but what it returned cannot be shown: {_reason(error)}. Do not run it again."
             return _answer(call, "ok", text, value)
 
-    def _failed(self, decision: Decision, error: Exception) -> ToolResult:
+    def _failed(self, decision: Decision, error: BaseException) -> ToolResult:
         call, tool = decision.call, decision.tool
         if isinstance(error, ArgumentsError) and tool is not None:
             return self._misfit(call, tool, error)
         if isinstance(error, SetupError):
             log.error("%s", error)
+            return _answer(call, "failed", f"{call.name!r} cannot run here: {_reason(error)}. Use another tool.")
         log.debug("tool %r failed", call.name, exc_info=error)
         what = f"{call.name!r} failed: {_reason(error)}."
         text = f"{what} If other arguments can help, call it again; else say what happened."
@@ -348,7 +355,7 @@ class Session:
         hits = self._search.find(text, limit or self._settings.results, caller=self.caller)
         if self.mode != "static":
             with self._lock:
-                self._reveal([h.tool.id for h in hits])
+                self._tools.reveal([h.tool.id for h in hits])
         return hits
 
     def _look_up(self, request: Request) -> Outcome:
@@ -370,23 +377,22 @@ class Session:
         ]
         fitting = _in_turn(outcome.answers)
         for tool in [*fitting, *(t for hits in outcome.answers for t in hits.near)]:
-            outcome.names[tool.id] = self._name_of(tool)
-        held = {*self._found, *(t.id for t in self._pinned)}
+            outcome.names[tool.id] = self._tools.name_of(tool)
+        held = self._tools.ids()
         outcome.already = [t for t in fitting if t.id in held]
         self._fill(outcome, [t for t in fitting if t.id not in held])
-        outcome.evicted = self._reveal([t.id for t in outcome.new], late=[t.id for t in outcome.already])
-        held = {*self._found, *(t.id for t in self._pinned)}
-        outcome.already = [t for t in outcome.already if t.id in held]
+        outcome.evicted = self._tools.reveal([t.id for t in outcome.new], late=[t.id for t in outcome.already])
+        outcome.already = [t for t in outcome.already if t.id in self._tools.ids()]
         return outcome
 
     def _fill(self, outcome: Outcome, tools: list[Tool]) -> None:
         """Takes tools in order until the answer costs too much or a request cannot carry more; the best one always."""
-        request = self._most_tokens()
+        request = self._tools.most_tokens
         outcome.left_out = list(tools)
         while outcome.left_out:
             request -= definition_tokens(outcome.left_out[0])
             outcome.new.append(outcome.left_out.pop(0))
-            fits = request >= 0 and len(outcome.new) <= self._room()
+            fits = request >= 0 and len(outcome.new) <= self._tools.room
             if len(outcome.new) > 1 and not (fits and ESTIMATE.count(outcome.text()) <= self._settings.answer_tokens):
                 outcome.left_out.insert(0, outcome.new.pop())
                 break
@@ -409,94 +415,23 @@ class Session:
             )
         return None
 
-    # -- the found set -------------------------------------------------------------------------------------------
-
-    def _reveal(self, ids: Iterable[str], late: Sequence[str] = ()) -> list[str]:
-        """Loads tools in the order given, as many as fit; returns the names of those that had to leave for them.
-
-        Those in `late` are needed as well, and leave last.
-        """
-        held = {*self._found, *(t.id for t in self._pinned)}
-        new = [i for i in dict.fromkeys(ids) if i not in held][: self._room()]
-        for tool_id in new:
-            if (tool := self._search.catalog.get(tool_id)) is not None:
-                self._name(tool)
-                self._found[tool_id] = tool
-        return self._evict(new, late) if new else []
-
-    def _reveal_all(self) -> None:
-        """Loads all there is, in the mode "static"; what came later than a request has room for is not shown."""
-        held = {*self._found, *(t.id for t in self._pinned)}
-        new = [t.id for t in self._search.all_visible(self.caller) if t.id not in held]
-        room = max(0, self._room() - len(self._found))
-        self._reveal(new[:room])
-        if new[room:] and not self._told_full:
-            self._told_full = True
-            self._notices.append(f"{len(new) - room} tools are not shown: a request carries {self._settings.max_tools}")
-
-    def _room(self) -> int:
-        """How many found tools a request can carry."""
-        if self.mode == "bridge":
-            return self._settings.max_tools
-        return self._settings.max_tools - len(self._built_in) - len(self._pinned)
-
-    def _most_tokens(self) -> float:
-        """How many tokens of found definitions a request can carry; those of "static" and "bridge" are not counted."""
-        return (self.mode == "append" and self._settings.max_tool_tokens) or math.inf
-
-    def _evict(self, keep: Sequence[str] = (), late: Sequence[str] = ()) -> list[str]:
-        """Unloads the oldest found tools until the caps hold; those just loaded stay."""
-        gone = []
-        order = {tool_id: place for place, tool_id in enumerate(self._found)}
-        most = self._most_tokens()
-        sizes = {i: definition_tokens(t) for i, t in self._found.items()} if most < math.inf else {}
-        for tool_id in sorted(self._found.keys() - set(keep), key=lambda i: (i in late, order[i])):
-            if len(self._found) <= self._room() and sum(sizes.values()) <= most:
-                break
-            del self._found[tool_id]
-            sizes.pop(tool_id, None)
-            gone.append(self._names[tool_id])
-        if gone:
-            self._notices.append(f"unloaded to stay within the limit: {', '.join(gone)}")
-        return gone
-
-    def _name(self, tool: Tool) -> None:
-        """Gives a tool its name in this session, once; a name already given to another tool gets a suffix."""
-        if tool.id not in self._names:
-            name = self._name_of(tool)
-            self._names[tool.id] = name
-            self._ids[name] = tool.id
-
-    def _name_of(self, tool: Tool) -> str:
-        if tool.id in self._names:
-            return self._names[tool.id]
-        try:
-            name = self._search.catalog.provider_name(tool.id)
-        except KeyError:  # it has just left the catalog
-            name = provider_name(tool.name, tool.id, tool.server, shared=False)
-        if self._ids.get(name, tool.id) != tool.id:
-            name = provider_name(tool.name, tool.id, tool.server, shared=True)
-        return name
-
     def compacted(self) -> list[str]:
         """Call it after the history was shortened: the provider's cache is lost, so pending changes take effect.
 
-        Tools that are gone or hidden now leave, changed ones show their new definition. Returns what changed.
+        Tools that are gone or hidden now leave, changed ones show their new definition, and the mode "auto" is
+        decided again. Returns what changed.
         """
         with self._lock:
-            told = []
-            before = [*self._pinned, *self._found.values()]
-            live = {t.id: now for t in before if (now := self._live(t.id)) is not None}
-            for shown in before:
-                if shown.id not in live:
-                    told.append(f"{self._names[shown.id]} is no longer available")
-                elif live[shown.id] != shown:
-                    told.append(f"{self._names[shown.id]} has changed")
-            self._pinned = [live[t.id] for t in self._pinned if t.id in live]
-            self._found = {i: live[i] for i in self._found if i in live}
+            told = self._tools.compact()
+            if self._settings.mode == "auto":
+                mode, self._why = self._search.chosen_mode(self.caller)
+                if mode != self.mode:
+                    told.append(f"tools are delivered as {mode!r} now, not as {self.mode!r}: {self._why}")
+                    self._tools.found.clear()
+                    self._deliver(mode)
             # What an earlier search said is gone from the history, so asking again is no repetition.
             self._asked, self._in_vain = {}, 0
-            self._notices += told
+            self._tools.notices += told
             return told
 
     # -- storing -------------------------------------------------------------------------------------------------
@@ -509,8 +444,7 @@ class Session:
                 "id": self.id,
                 "mode": self.mode,
                 "why": self._why,
-                "names": dict(self._names),
-                "found": [[i, t.digest] for i, t in self._found.items()],
+                **self._tools.export(),
                 "callable": sorted(self._callable),
                 "built_in": [[t.description, dict(t.input_schema)] for t in self._built_in],
                 "asked": dict(self._asked),
@@ -528,43 +462,27 @@ class Session:
         try:
             if state["mode"] not in ("static", "append", "bridge"):
                 raise ValueError(f"the mode {state['mode']!r} is not known")
-            self.mode, self._why = state["mode"], state["why"]
+            self._why = state["why"]
+            self._deliver(state["mode"])
             self._built_in = [
                 replace(tool, description=description, input_schema=schema)
-                for tool, (description, schema) in zip(self._make_built_in(), state["built_in"], strict=True)
+                for tool, (description, schema) in zip(self._built_in, state["built_in"], strict=True)
             ]
-            self._names = dict(state["names"])
-            self._ids = {name: tool_id for tool_id, name in self._names.items()}
-            for tool in self._pinned:
-                self._name(tool)
-            for tool_id, digest in state["found"]:
-                live = self._live(tool_id)
-                if live is None:
-                    self._notices.append(f"{self._names[tool_id]} is no longer available and was unloaded")
-                    continue
-                if live.digest != digest:
-                    self._notices.append(f"{self._names[tool_id]} has changed since it was loaded")
-                self._found[tool_id] = live
-            self._evict()
-            self._callable = frozenset(state["callable"]) & frozenset([*self._found, *(t.id for t in self._pinned)])
+            self._tools.restore(state)
+            self._callable = frozenset(state["callable"]) & self._tools.ids()
             self._asked, self._in_vain = dict(state["asked"]), int(state["in_vain"])
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"this is no exported session: {type(error).__name__}: {error}") from None
 
     def __repr__(self) -> str:
-        return f"Session({self.id!r}, {self.mode}, {len(self._pinned)} pinned, {len(self._found)} found)"
-
-
-def definition_tokens(tool: Tool) -> int:
-    """An estimate of what one definition costs in a request."""
-    return ESTIMATE.of([tool.name, tool.description, tool.input_schema]) + 10
+        return f"Session({self.id!r}, {self.mode}, {len(self._tools.pinned)} pinned, {len(self._tools.found)} found)"
 
 
 def _answer(call: ToolCall, status: Status, text: str, data: Any = None) -> ToolResult:
     return ToolResult(call.id, call.name, status, text, data)
 
 
-def _reason(error: Exception) -> str:
+def _reason(error: BaseException) -> str:
     """What went wrong, bounded, whatever the exception's own text does."""
     try:
         said = f"{type(error).__name__}: {error}"

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
 from toolsearch.errors import SetupError
 
 __all__ = ["Mode", "Settings"]
+
+log = logging.getLogger("toolsearch")
 
 Mode = Literal["auto", "static", "append", "bridge"]
 _Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
@@ -58,6 +61,14 @@ class Settings(BaseModel):
     ttl_seconds: Annotated[float, Field(gt=0)] | None = None
     """A session not used for so long leaves. None for never."""
 
+    @model_validator(mode="after")
+    def _agree(self) -> Self:
+        if self.search_tool == self.call_tool:
+            raise ValueError(f"search_tool and call_tool cannot both be {self.search_tool!r}")
+        if self.results_floor > self.results_ceiling:
+            raise ValueError(f"results_floor={self.results_floor} is above results_ceiling={self.results_ceiling}")
+        return self
+
     @classmethod
     def of(cls, **options: Any) -> Settings:
         """Settings from arguments; raises `SetupError` naming the option, what it was and what it may be."""
@@ -79,10 +90,13 @@ class Settings(BaseModel):
         found: dict[str, Any] = {}
         if path := file or environ.get("TOOLSEARCH_CONFIG"):
             found |= _from_file(Path(path))
-        for name in cls.model_fields:
-            value = environ.get(f"TOOLSEARCH_{name.upper()}")
-            if value is not None:
-                found[name] = None if value.lower() in ("", "none") else value
+        for variable, value in environ.items():
+            if variable.startswith("TOOLSEARCH_") and variable != "TOOLSEARCH_CONFIG":
+                name = variable.removeprefix("TOOLSEARCH_").lower()
+                if name in cls.model_fields:
+                    found[name] = None if value.lower() in ("", "none") else value
+                else:  # it may be meant for another program, so it is no error
+                    log.warning("the variable %s is no setting%s", variable, _near(name, cls))
         return cls.of(**(found | options))
 
 
@@ -92,17 +106,27 @@ def _from_file(path: Path) -> dict[str, Any]:
             table = tomllib.load(file)
     except FileNotFoundError:
         raise SetupError(f"there is no settings file {str(path)!r}") from None
-    except tomllib.TOMLDecodeError as error:
+    except OSError as error:
+        raise SetupError(f"the settings file {str(path)!r} cannot be read: {error}") from None
+    except ValueError as error:  # not TOML, or not UTF-8
         raise SetupError(f"the settings file {str(path)!r} is not valid TOML: {error}") from None
     if path.name == "pyproject.toml":
-        table = table.get("tool", {}).get("toolsearch", {})
+        tools = table.get("tool")
+        table = tools.get("toolsearch", {}) if isinstance(tools, dict) else {}
+    if not isinstance(table, dict):
+        raise SetupError(f"[tool.toolsearch] in {str(path)!r} must be a table, not {table!r}")
     return table
 
 
+def _near(name: str, settings: type[Settings]) -> str:
+    near = get_close_matches(name, settings.model_fields, 1)
+    return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(settings.model_fields)}"
+
+
 def _told(problem: Any, settings: type[Settings]) -> str:
+    if not problem["loc"]:
+        return str(problem["ctx"]["error"])
     name = str(problem["loc"][0])
     if problem["type"] == "extra_forbidden":
-        near = get_close_matches(name, settings.model_fields, 1)
-        hint = f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(settings.model_fields)}"
-        return f"there is no setting {name!r}{hint}"
+        return f"there is no setting {name!r}{_near(name, settings)}"
     return f"the setting {name!r} cannot be {problem['input']!r}: {problem['msg']}"

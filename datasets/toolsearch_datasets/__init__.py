@@ -25,7 +25,7 @@ def names() -> tuple[str, ...]:
 
 
 def path(name: str) -> Path:
-    """The folder of a data set: `tools.jsonl`, `cases.jsonl`, `CARD.md`. Raises `LookupError` for a name there is not."""
+    """The folder of a data set: `tools.jsonl`, `cases.jsonl`, `CARD.md`. Raises `LookupError` for an unknown name."""
     if name not in manifest():
         raise LookupError(f"there is no data set {name!r}; there are: {', '.join(map(repr, names()))}")
     return _HERE / name

@@ -1,0 +1,175 @@
+"""Labelled cases and the tools they are about, read from a folder and checked.
+
+Two forms are read. Ours: `tools.jsonl` and `cases.jsonl`, tool ids "server/name" (see a set's CARD.md). The one of
+public research sets: `tools.jsonl` with names unique in the set, and any number of `queries*.jsonl` with "id", "query",
+"gold" and perhaps "gold_groups"; there the unique name is the id and `native_name` the tool's own name.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import toolsearch_datasets
+from toolsearch import Catalog, DefinitionError, SetupError, Tool, tool
+
+__all__ = ["Case", "Dataset", "Groups", "load", "only", "read_samples"]
+
+Groups = tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One labelled query.
+
+    `gold` has a group for each capability that is needed, and in a group the ids of the tools of which any one will do;
+    no group at all means that no tool can do it. `steps` are short queries, one a group. `wording` is "user" or
+    "agent", `split` "dev" or "test"; each is empty where the set does not say.
+    """
+
+    id: str
+    query: str
+    gold: Groups = ()
+    kind: str = ""
+    wording: str = ""
+    steps: tuple[str, ...] = ()
+    split: str = ""
+
+    @property
+    def queries(self) -> tuple[str, ...]:
+        """What an agent would search for: its steps, else the query."""
+        return self.steps or (self.query,)
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Definitions as they stand in the file, and cases over them; `key` is what a sample calls the set."""
+
+    name: str
+    definitions: tuple[dict[str, Any], ...]
+    cases: tuple[Case, ...]
+    folder: Path
+    key: str
+    ids_are_names: bool = False
+
+    def catalog(self) -> Catalog:
+        """The tools as a catalog; what could not be read is in its `quarantined`."""
+        return Catalog(self._tool(d) for d in self.definitions) if self.ids_are_names else Catalog(self.definitions)
+
+    def _tool(self, definition: Mapping[str, Any]) -> Tool | Mapping[str, Any]:
+        try:
+            made = tool(definition, name=definition.get("native_name") or definition["name"])
+        except DefinitionError:
+            return definition  # the catalog sets it aside, with the reason
+        return replace(made, id=str(definition["name"]))
+
+
+def load(source: str | Path) -> list[Dataset]:
+    """The data sets behind a shipped name or a folder: one, or one for each `queries*.jsonl` in it.
+
+    Raises `SetupError` naming the file and line for what cannot be read.
+    """
+    folder = Path(source)
+    if str(source) in toolsearch_datasets.names():
+        folder = toolsearch_datasets.path(str(source))
+    elif not folder.is_dir():
+        known = ", ".join(map(repr, toolsearch_datasets.names()))
+        raise SetupError(f"there is no data set and no folder {str(source)!r}; shipped are: {known}")
+    if not (folder / "tools.jsonl").is_file():
+        raise SetupError(f"the folder {str(source)!r} has no tools.jsonl: it needs one definition a line")
+    definitions = tuple(_lines(folder / "tools.jsonl", needed=("name",)))
+    if (folder / "cases.jsonl").is_file():
+        cases = tuple(_case(line) for line in _lines(folder / "cases.jsonl", needed=("id", "query", "gold")))
+        return [Dataset(folder.name, definitions, cases, folder, f"{folder.name}/cases")]
+    files = sorted(folder.glob("queries*.jsonl"), key=lambda file: file.stem)
+    sets = []
+    for file in files:
+        cases = tuple(_research_case(line, file.stem) for line in _lines(file, needed=("id", "query", "gold")))
+        key = f"{folder.name}/{file.stem}"
+        sets.append(Dataset(folder.name if file.stem == "queries" else key, definitions, cases, folder, key, True))
+    return sets or [Dataset(folder.name, definitions, (), folder, f"{folder.name}/queries", True)]
+
+
+def only(datasets: Iterable[Dataset], samples: Mapping[str, Sequence[str]] | Sequence[str]) -> list[Dataset]:
+    """The data sets cut down to the ids of a sample: ids by "set/file", or one list of ids for all.
+
+    A set the sample does not speak of is left out. Raises `SetupError` for an id no set has.
+    """
+    kept = []
+    for dataset in datasets:
+        ids = samples.get(dataset.key) if isinstance(samples, Mapping) else samples
+        if ids is None:
+            continue
+        known = {case.id: case for case in dataset.cases}
+        unknown = [i for i in ids if i not in known]
+        if unknown and isinstance(samples, Mapping):
+            raise SetupError(f"the sample of {dataset.key!r} names {unknown[0]!r}, which is no case there")
+        wanted = set(ids)
+        kept.append(replace(dataset, cases=tuple(case for case in dataset.cases if case.id in wanted)))
+    if not any(dataset.cases for dataset in kept):
+        raise SetupError("the sample holds no case of these data sets; its keys are like 'set/queries' or 'set/cases'")
+    return kept
+
+
+def read_samples(file: Path) -> dict[str, list[str]] | list[str]:
+    """A sample from a JSON file: {"set/queries": [ids], …}, or a list of ids."""
+    try:
+        read = json.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise SetupError(f"there is no file {str(file)!r}") from None
+    except ValueError as error:
+        raise SetupError(f"{str(file)!r} is not valid JSON: {error}") from None
+    lists = list(read.values()) if isinstance(read, dict) else [read]
+    if not all(isinstance(ids, list) and all(isinstance(i, str) for i in ids) for ids in lists):
+        raise SetupError(f'{str(file)!r} must hold a list of ids, or {{"set/queries": [ids]}}')
+    return read  # type: ignore[no-any-return]
+
+
+def _case(line: Mapping[str, Any]) -> Case:
+    return Case(
+        id=line["id"],
+        query=line["query"],
+        gold=_groups(line["gold"]),
+        kind=line.get("kind", ""),
+        wording=line.get("wording", ""),
+        steps=tuple(line.get("steps", ())),
+        split=line.get("split", ""),
+    )
+
+
+def _research_case(line: Mapping[str, Any], stem: str) -> Case:
+    gold = _groups(line.get("gold_groups") or line["gold"])
+    kind = "unanswerable" if not gold else "multi" if len(gold) > 1 else "single"
+    wording = "agent" if stem.endswith("_agent") else ""
+    return Case(id=line["id"], query=line["query"], gold=gold, kind=kind, wording=wording)
+
+
+def _groups(gold: Any) -> Groups:
+    """Gold as groups: a bare id is a group of one; {"any_of": groups} is understood too."""
+    if isinstance(gold, Mapping):
+        gold = gold.get("any_of", [])
+    return tuple((group,) if isinstance(group, str) else tuple(group) for group in gold)
+
+
+def _lines(file: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
+    lines = []
+    try:
+        whole = file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"{str(file)!r} cannot be read as UTF-8 text: {error}") from None
+    for number, text in enumerate(whole.split("\n"), 1):
+        if not text.strip():
+            continue
+        try:
+            line = json.loads(text)
+        except ValueError as error:
+            raise SetupError(f"{file.name}, line {number}, is not valid JSON: {error}") from None
+        if not isinstance(line, dict):
+            raise SetupError(f"{file.name}, line {number}, is no JSON object")
+        if missing := [key for key in needed if key not in line]:
+            raise SetupError(f"{file.name}, line {number}, has no {missing[0]!r}")
+        lines.append(line)
+    return lines

@@ -1,0 +1,192 @@
+"""A scripted model in a real session: it plays a conversation through a wire, and every request is counted.
+
+It knows which tools are right, and never calls another. So what is compared is what the requests carry, and whether the
+search finds the right tools; how well a model reads long lists of tools is not.
+
+With search, a turn goes: what is loaded already is called; for the rest one search call with a query a capability. A
+miss costs a second search with the same words and the largest limit, and a third with the content words alone; then it
+says that it cannot. Static, every definition is in every request and the right tool is called at once. A request that
+no tool can meet costs one search, and then the answer that there is no tool for it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from toolsearch import Session, Settings, Tool, ToolCall, ToolContext, ToolResult, ToolSearch
+from toolsearch_evals.arguments import smallest
+from toolsearch_evals.cases import Case
+from toolsearch_evals.replies import Format
+from toolsearch_evals.usage import Meter, Usage
+
+__all__ = ["Played", "Turn", "answer", "play"]
+
+SYSTEM = "You are a helpful assistant. Use the tools to do what the user asks. Be brief, and say what you did."
+DONE = "Done. I have taken care of it; the details are in the result above. Tell me if you want anything changed."
+NO_TOOL = "I am sorry: none of my tools can do this, so I have not done it. Is there something else I can help with?"
+# What every tool returns: about sixty tokens, like a small record.
+RESULT = {
+    "status": "ok",
+    "id": "rec_48213",
+    "title": "Quarterly review",
+    "owner": "Ana Ruiz",
+    "created": "2026-03-02T09:30:00Z",
+    "items": [{"name": "first", "value": 12}, {"name": "second", "value": 7}],
+}
+_STOP = frozenset(
+    "a about all also an and any are as at be been before but by can could did do does for from get give has have he "
+    "her hi his how i if in into is it its just let like make may me more my need no not now of on one or our out "
+    "please she so some that the their them then there these they this those to up us want was we were what when where "
+    "which who why will with would you your".split()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """One case as it went. `served`: each needed tool, or an alternative of it, was called and ran."""
+
+    case: Case
+    served: bool
+    searches: int
+    requests: int
+
+
+@dataclass
+class Played:
+    """A conversation: its turns, what it cost, and the calls that a session refused, of which there should be none."""
+
+    turns: list[Turn] = field(default_factory=list)
+    usage: Usage = field(default_factory=Usage)
+    refused: list[str] = field(default_factory=list)
+
+    @property
+    def requests(self) -> int:
+        return sum(turn.requests for turn in self.turns)
+
+    @property
+    def searches(self) -> int:
+        return sum(turn.searches for turn in self.turns)
+
+
+def play(search: ToolSearch, cases: Sequence[Case], form: Format, meter: Meter, *, one_by_one: bool = False) -> Played:
+    """Plays the cases as successive turns of one new session of `search`, in its mode.
+
+    The tools a turn needs are called together in one reply, or `one_by_one`, which takes a request for each.
+    """
+    talk = _Talk(search, form, meter)
+    for case in cases:
+        searches, requests = talk.searches, talk.requests
+        served = _turn(talk, case, search.settings, one_by_one)
+        talk.played.turns.append(Turn(case, served, talk.searches - searches, talk.requests - requests))
+    return talk.played
+
+
+class _Talk:
+    """The conversation so far, and the one thing that can be done with it: let the model reply."""
+
+    def __init__(self, search: ToolSearch, form: Format, meter: Meter) -> None:
+        self.search = search
+        self.session: Session = search.session()
+        self.played = Played()
+        self.searches = self.requests = 0
+        self.can_call: frozenset[str] = frozenset()
+        self._form, self._meter = form, meter
+        self._system = "\n\n".join(filter(None, (SYSTEM, self.session.instructions())))
+        self._messages: list[dict[str, Any]] = []
+        self._before: dict[str, Any] | None = None
+
+    def user(self, text: str) -> None:
+        self._messages.append({"role": "user", "content": text})
+        self._look()
+
+    def _look(self) -> None:
+        """What the next request will carry, and so what the model can call in its reply to it."""
+        self._tools = self._form.wire.tools_for(self.session)
+        self.can_call = frozenset(tool.id for tool in self.session.loaded)
+
+    def say(self, text: str) -> None:
+        self._send(self._form.saying(text))
+
+    def call(self, calls: Sequence[tuple[str, dict[str, Any]]]) -> list[ToolResult]:
+        """The model calls tools by name; the session answers, and the answers go back with the next request."""
+        made = [
+            ToolCall(f"call_{self.requests + 1}_{at}", name, arguments) for at, (name, arguments) in enumerate(calls, 1)
+        ]
+        reply = self._send(self._form.calling(made))
+        answered = [(call, self.session.handle(call)) for call in self._form.wire.calls_in(reply)]
+        self._messages += self._form.wire.results_for(answered)
+        self._look()
+        return [result for _, result in answered]
+
+    def _send(self, reply: dict[str, Any]) -> dict[str, Any]:
+        request = self._form.request(self._tools, self._system, self._messages)
+        self.played.usage += self._meter.request(request, self._before) + self._meter.reply(reply)
+        self.requests += 1
+        # A copy: the lists go on growing.
+        self._before = {key: list(value) if isinstance(value, list) else value for key, value in request.items()}
+        self._messages.append(self._form.wire.message_from(reply))
+        return reply
+
+
+def _turn(talk: _Talk, case: Case, settings: Settings, one_by_one: bool) -> bool:
+    talk.user(case.query)
+    if not case.gold:
+        if talk.session.mode != "static":
+            _search(talk, [case.query], None)
+        talk.say(NO_TOOL)
+        return False
+    for attempt in range(3) if talk.session.mode != "static" else ():
+        missing = [at for at, group in enumerate(case.gold) if talk.can_call.isdisjoint(group)]
+        if not missing:
+            break
+        asked = [case.steps[at] for at in missing] if case.steps else [case.query]
+        if attempt == 2:
+            asked = [content_words(query) for query in asked]
+        _search(talk, asked, settings.results_ceiling if attempt else None)
+    wanted = [next((i for i in group if i in talk.can_call), None) for group in case.gold]
+    found = [talk.search.catalog[i] for i in dict.fromkeys(wanted) if i is not None]
+    replies = [[tool] for tool in found] if one_by_one else [found] if found else []
+    ran = [_use(talk, tools) for tools in replies]
+    served = all(ran) and None not in wanted
+    talk.say(DONE if served else NO_TOOL)
+    return served
+
+
+def _search(talk: _Talk, queries: Sequence[str], limit: int | None) -> None:
+    arguments: dict[str, Any] = {"queries": list(queries)}
+    if limit is not None:
+        arguments["limit"] = limit
+    talk.searches += 1
+    for result in talk.call([(talk.search.settings.search_tool, arguments)]):
+        if not result.ok:
+            talk.played.refused.append(f"{result.name}: {result.content}")
+
+
+def _use(talk: _Talk, tools: Sequence[Tool]) -> bool:
+    """Calls tools in one reply; whether all of them ran."""
+    calls = []
+    for tool in tools:
+        name, arguments = talk.search.catalog.provider_name(tool.id), smallest(tool.input_schema)
+        if talk.session.mode == "bridge":
+            calls.append((talk.search.settings.call_tool, {"name": name, "arguments": arguments}))
+        else:
+            calls.append((name, arguments))
+    results = talk.call(calls)
+    talk.played.refused += [f"{result.name}: {result.content}" for result in results if not result.ok]
+    return all(result.ok for result in results)
+
+
+def content_words(query: str) -> str:
+    """The words of a query that carry meaning, in order; all of them if none does."""
+    words = re.findall(r"[^\W_][\w'-]*", query)
+    return " ".join(word for word in words if word.lower() not in _STOP) or query
+
+
+def answer(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> str:
+    """The executor of every scripted tool."""
+    del tool, arguments, context
+    return json.dumps(RESULT)

@@ -1,0 +1,73 @@
+"""A report in the terminal: tables, bars and a progress line, by rich."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any, Literal
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from toolsearch_evals.report import Report, Table
+
+__all__ = ["bars", "progress", "show"]
+
+BAR = 44  # characters
+
+
+def show(report: Report, console: Console, tables: int | None = None) -> None:
+    """Headline and tables; with a number, only the first so many tables."""
+    console.print(Text(f"\n{report.title}", style="bold"))
+    for sentence in report.headline:
+        console.print(Text(sentence))
+    for table in report.tables[:tables]:
+        console.print(Text(f"\n{table.full_title}", style="bold"))
+        console.print(_table(table), crop=False)
+        if table.note:
+            console.print(Text(table.note, style="dim"))
+
+
+def _table(table: Table) -> RichTable:
+    made = RichTable(box=SIMPLE_HEAD, padding=0, pad_edge=False)
+    kept = table.telling()
+    for at in kept:
+        column = table.columns[at]
+        words = [*column.head.split(), *(cells[at] for cells in table.cells())]
+        side: Literal["left", "right"] = "left" if column.unit == "text" else "right"
+        made.add_column(Text(column.head), justify=side, min_width=min(30, max(map(len, words))), overflow="fold")
+    for cells in table.cells():
+        made.add_row(*(Text(cells[at], style="red" if cells[at].startswith("−") else "") for at in kept))
+    return made
+
+
+def bars(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
+    """Tokens of a conversation by number of tools, sent all and searched, as bars; the rows are of one arm and wire."""
+    first = rows[0]
+    console.print(
+        Text(f"\nTokens of a conversation ({first['wire']}, {first['mode']}, {first['index']})", style="bold")
+    )
+    most = max(max(row["static tokens"], row["tokens"]) for row in rows)
+    for row in rows:
+        for label, key, style in (
+            (f"{row['tools']:>5} tools, all sent", "static tokens", "grey50"),
+            ("searched", "tokens", "blue"),
+        ):
+            bar = "█" * max(1, round(BAR * row[key] / most))
+            console.print(Text(f"{label:>21}  ").append(bar, style=style).append(f" {row[key]:,.0f}"))
+
+
+@contextmanager
+def progress(total: int | None, console: Console) -> Generator[Callable[[str], None]]:
+    """A progress bar on the error stream; what it yields is called after each step with what was done."""
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("", total=total)
+
+        def tick(done: str) -> None:
+            bar.update(task, advance=1, description=done)
+
+        yield tick

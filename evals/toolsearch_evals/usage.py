@@ -1,0 +1,112 @@
+"""What the requests of a conversation cost: the tokens of each exact payload, split into cached and uncached."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolsearch.tokens import TokenCounter
+
+__all__ = ["Meter", "Usage", "pieces", "tokenizer"]
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens. `cached` were the beginning of the request before, in the same conversation; `output` the model wrote."""
+
+    uncached: int = 0
+    cached: int = 0
+    output: int = 0
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(self.uncached + other.uncached, self.cached + other.cached, self.output + other.output)
+
+    @property
+    def total(self) -> int:
+        return self.uncached + self.cached + self.output
+
+    def cost(self, cached_weight: float, output_weight: float) -> float:
+        """The price in units of one uncached input token."""
+        return self.uncached + cached_weight * self.cached + output_weight * self.output
+
+
+class Meter:
+    """Counts the requests of conversations. What was counted once is remembered, so repeated definitions are cheap."""
+
+    def __init__(self, counter: TokenCounter) -> None:
+        self.counter = counter
+        self._counted: dict[str, int] = {}
+
+    def count(self, text: str) -> int:
+        if text not in self._counted:
+            self._counted[text] = self.counter.count(text)
+        return self._counted[text]
+
+    def tokens(self, request: Mapping[str, Any]) -> int:
+        """Tokens of the request as the compact JSON that is sent.
+
+        As many as counting that text in one go; an estimate is rounded up for each piece.
+        """
+        return sum(map(self.count, pieces(request)))
+
+    def request(self, request: Mapping[str, Any], before: Mapping[str, Any] | None) -> Usage:
+        """A request after the one before it, cached as far as both begin alike."""
+        now = pieces(request)
+        total = sum(map(self.count, now))
+        cached = self._shared(now, pieces(before)) if before is not None else 0
+        return Usage(uncached=total - cached, cached=cached)
+
+    def reply(self, message: Mapping[str, Any]) -> Usage:
+        """What the model wrote, with the JSON around it."""
+        return Usage(output=self.count(_compact(message)))
+
+    def _shared(self, now: list[str], before: list[str]) -> int:
+        same = 0
+        while same < min(len(now), len(before)) and now[same] == before[same]:
+            same += 1
+        shared = sum(map(self.count, now[:same]))
+        if same < min(len(now), len(before)):
+            shared += self.counter.count(_common_start(now[same], before[same]))
+        return shared
+
+
+def pieces(request: Mapping[str, Any]) -> list[str]:
+    """The request's compact JSON, cut inside each tool and message after its `{"`.
+
+    A tokenizer of this family never joins such a run of punctuation with the letter after it, so the tokens of the
+    pieces add up to the tokens of the whole, and a definition seen before need not be counted again.
+    """
+    cut: list[str] = []
+    text = "{"
+    for at, (key, value) in enumerate(request.items()):
+        text += f"{',' if at else ''}{_compact(key)}:"
+        if not isinstance(value, list):
+            text += _compact(value)
+            continue
+        text += "["
+        for place, item in enumerate(value):
+            written = _compact(item)
+            cut.append(f"{text}{',' if place else ''}{written[:2]}")
+            text = written[2:]
+        text += "]"
+    return [*cut, text + "}"]
+
+
+def _common_start(one: str, other: str) -> str:
+    same = 0
+    while same < min(len(one), len(other)) and one[same] == other[same]:
+        same += 1
+    return one[:same]
+
+
+def tokenizer(counter: TokenCounter, *, is_public: bool) -> str:
+    """How the tokens of a wire are counted, in words: an estimate is called one."""
+    if is_public or not counter.exact:
+        return counter.name
+    return f"estimate with {counter.name}: the provider's own tokenizer is not public"
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

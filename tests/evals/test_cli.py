@@ -1,0 +1,99 @@
+"""The commands of `toolsearch eval`: they run, they write, and a mistake is one line with exit code 2."""
+
+import io
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from typer.testing import CliRunner
+
+from toolsearch.cli import main
+from toolsearch_evals.cases import load
+from toolsearch_evals.cli import app
+from toolsearch_evals.demo import PLAN, demo
+
+
+def run(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    assert done.exit_code == code, done.output
+    return done.stdout
+
+
+SMALL = ("--size", "5", "--size", "40", "--seeds", "1", "--conversations", "2", "--turns", "2", "--index", "keyword")
+
+
+def test_savings_prints_a_table_and_writes_every_form(tmp_path: Path) -> None:
+    out = run("savings", *SMALL, "--out", str(tmp_path))
+    assert "What tool search saves" in out
+    assert "Break-even" in out
+    assert {file.suffix for file in tmp_path.iterdir()} == {".json", ".csv", ".md", ".html"}
+
+
+def test_a_report_can_be_piped_as_json() -> None:
+    told = json.loads(run("savings", *SMALL, "--wire", "anthropic", "--mode", "bridge", "--format", "json"))
+    assert {row["wire"] for row in told["tables"][0]["rows"]} == {"anthropic"}
+    assert told["parameters"]["modes"] == ["bridge"]
+    ranked = json.loads(run("ranking", "--index", "keyword", "--split", "dev", "--format", "json"))
+    assert ranked["tables"][0]["rows"][0]["cases"] == "all"
+
+
+def test_the_published_setting_has_a_preset() -> None:
+    assert "Spring published" in run("savings", "--preset", "spring", "--seeds", "1", "--index", "keyword")
+
+
+def test_speed_and_import_cost_run() -> None:
+    assert "keyword at 60 tools" in run("speed", "--sizes", "60", "--queries", "3", "--index", "keyword")
+    assert "times the CPU" in run("import-cost", "--runs", "1")
+
+
+def test_data_sets_are_listed_and_checked(tmp_path: Path) -> None:
+    assert run("datasets", "list").startswith("commons: ")
+    assert "in order" in run("datasets", "check")
+    (tmp_path / "tools.jsonl").write_text('{"name": "ping"}\n', "utf-8")
+    (tmp_path / "queries.jsonl").write_text('{"id": "1", "query": "ping", "gold": ["pong"]}\n', "utf-8")
+    assert "names 'pong', which is no tool of the set" in run("datasets", "check", "--data", str(tmp_path), code=1)
+
+
+def test_the_demo_searches_and_shows_a_table_and_a_chart() -> None:
+    said = io.StringIO()
+    plan = replace(PLAN, sizes=(5, 50), seeds=1, conversations=2)
+    report = demo(load("commons")[0], Console(file=said, width=80), Console(file=io.StringIO()), plan)
+    told = said.getvalue()
+    for shown in ("stripe/create_refund", "gitlab/retry_pipeline_job", "jira/createIssue", "█", "fewer tokens"):
+        assert shown in told
+    assert max(map(len, told.splitlines())) <= 80
+    assert report.kind == "savings"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["ranking", "--index", "oracle"], "there is no index 'oracle'; installed are: 'keyword', 'regex'"),
+        (["ranking", "--dataset", "nope"], "there is no data set 'nope'; shipped are: 'commons'"),
+        (["ranking", "--data", "missing"], "no folder 'missing'"),
+        (["ranking", "--samples", "missing.json"], "there is no file 'missing.json'"),
+        (["savings", "--size", "9000"], "a catalog of 9000 tools cannot be made"),
+        (["savings", "--wire", "morse"], "there is no wire 'morse'; there are: 'openai_chat', 'anthropic'"),
+        (["savings", "--mode", "osmosis"], "there is no delivery 'osmosis'"),
+        (["savings", "--dataset", "commons", "--dataset", "commons"], "measured on one data set, not on 2"),
+        (["speed", "--sizes", "many"], "'many' are not whole numbers"),
+        (["ranking", "--data", "."], "has no tools.jsonl"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(
+    arguments: list[str],
+    told: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("sys.argv", ["toolsearch", "eval", *arguments])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    told_lines = [line for line in capsys.readouterr().err.splitlines() if line.strip()]
+    assert told in told_lines[-1]
+    assert "Traceback" not in "".join(told_lines)

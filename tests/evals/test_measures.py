@@ -1,0 +1,88 @@
+"""Measures: what counts, what counts once, and what stays in the denominator."""
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsearch_evals.cases import Case
+from toolsearch_evals.measures import MEASURES, Judged, coverage, hit, ndcg, recall, summarise
+
+
+def judged(*, found: bool, error: str | None = None) -> Judged:
+    return Judged(Case("c", "q", (("right",),)), ("right",) if found else ("wrong",), error)
+
+
+def test_a_tool_retrieved_twice_counts_once() -> None:
+    """F01"""
+    retrieved, gold = ["a", "a", "x"], (("a",), ("b",))
+    assert recall(retrieved, gold, 3) == 0.5
+    assert ndcg(retrieved, gold, 3) <= 1
+
+
+def test_a_repeated_tool_takes_no_place_from_others() -> None:
+    """F01"""
+    assert recall(["a", "a", "b"], (("a",), ("b",)), 2) == 1
+    assert ndcg(["a", "a", "b"], (("a",), ("b",)), 10) == ndcg(["a", "b"], (("a",), ("b",)), 10) == 1
+
+
+def test_any_tool_of_a_group_serves_it_and_every_group_is_needed() -> None:
+    """F10"""
+    gold = (("mail_a_send", "mail_b_send"), ("contact_find",))
+    assert recall(["mail_b_send", "contact_find"], gold, 5) == 1
+    assert recall(["mail_b_send"], gold, 5) == 0.5
+    assert recall(["mail_a_send", "mail_b_send"], gold, 5) == 0.5
+    assert coverage(["mail_b_send", "contact_find"], gold, 5) == 1
+    assert coverage(["mail_b_send"], gold, 5) == 0
+    assert hit(["mail_b_send"], gold, 5) == 1
+
+
+def test_ndcg_pays_a_group_at_its_first_tool_only() -> None:
+    gold = (("a", "b"),)
+    assert ndcg(["a", "b"], gold, 10) == 1
+    assert ndcg(["x", "b"], gold, 10) == pytest.approx(1 / math.log2(3))
+    assert ndcg(["x", "y"], gold, 10) == 0
+
+
+def test_failed_searches_stay_in_the_denominator() -> None:
+    """F03"""
+    cases = [judged(found=True)] * 6 + [judged(found=False)] * 2 + [judged(found=False, error="TimeoutError: 1 s")] * 2
+    summary = summarise(cases)
+    assert summary.values["R@5"] == 0.6
+    assert (summary.n_scored, summary.errors) == (10, 2)
+
+
+def test_what_a_failed_search_returned_earns_nothing() -> None:
+    """F03"""
+    assert summarise([judged(found=True, error="broke off")]).values["R@5"] == 0
+
+
+def test_a_bucket_without_cases_has_no_number() -> None:
+    """F11"""
+    summary = summarise([])
+    assert summary.n_scored == 0
+    assert set(summary.values.values()) == {None}
+    assert summary.answered is None
+
+
+def test_unanswerable_cases_are_not_scored_but_counted_when_answered() -> None:
+    """F08, F11"""
+    nothing = Case("n", "what is the weather on Mars")
+    summary = summarise(
+        [Judged(nothing, ("weather",)), Judged(nothing), Judged(nothing, error="down"), judged(found=True)]
+    )
+    assert summary.n_scored == 1
+    assert summary.values["R@5"] == 1
+    assert summary.n_unanswerable == 3
+    assert summary.answered == pytest.approx(2 / 3)
+
+
+ids = st.sampled_from("abcdef")
+
+
+@given(st.lists(ids, max_size=15), st.lists(st.lists(ids, min_size=1, max_size=3).map(tuple), min_size=1, max_size=4))
+def test_every_measure_is_between_0_and_1(retrieved: list[str], groups: list[tuple[str, ...]]) -> None:
+    """F01"""
+    for name, measure in MEASURES.items():
+        assert 0 <= measure(retrieved, tuple(groups)) <= 1 + 1e-9, name

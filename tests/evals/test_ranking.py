@@ -1,0 +1,90 @@
+"""The ranking report: buckets, failures, and the request that no tool can meet."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from toolsearch import Catalog, Scored, SetupError, Tool, ToolIndex
+from toolsearch_evals.cases import Case, Dataset, load
+from toolsearch_evals.ranking import in_split, judge, ranking
+
+
+class Fixed:
+    """An index that gives every query the same answer, or fails."""
+
+    name = "fixed"
+
+    def __init__(self, *ids: str) -> None:
+        self.ids = ids
+
+    def add(self, tools: Sequence[Tool]) -> None: ...
+    def remove(self, ids: Sequence[str]) -> None: ...
+    def search(self, query: str, limit: int, among: Any = None) -> list[Scored]:
+        if "boom" in query:
+            raise RuntimeError("the backend is down")
+        return [Scored(i, 1.0 - at / 10) for at, i in enumerate(self.ids)]
+
+
+CATALOG = Catalog([{"name": "open_ticket", "description": "Opens a ticket."}, {"name": "close_ticket"}])
+
+
+def test_a_ranker_that_always_answers_is_seen_on_unanswerable_requests() -> None:
+    """F08"""
+    definitions = ({"name": "open_ticket", "description": "Opens a ticket, resets nothing."},)
+    cases = (
+        Case("1", "reset my SSO"),
+        Case("2", "what is the weather on Mars"),
+        Case("3", "open ticket", (("open_ticket",),)),
+    )
+    report = ranking([Dataset("tickets", definitions, cases, Path(), "tickets/cases")], ["keyword"])
+    row = report.tables[0].rows[0]
+    assert row["n_unanswerable"] == 2
+    assert row["unanswerable answered"] == 0.5
+    assert "50% of the unanswerable requests" in report.headline[0]
+
+
+def test_a_broken_backend_is_an_error_and_not_an_empty_answer() -> None:
+    """F03, F11"""
+    index: ToolIndex = Fixed("open_ticket")
+    found = judge(CATALOG, index, Case("1", "boom", (("open_ticket",),)))
+    assert found.error == "RuntimeError: the backend is down"
+    assert judge(CATALOG, index, Case("2", "please open one", (("open_ticket",),))).error is None
+
+
+def test_user_and_agent_wording_and_every_kind_have_rows_of_their_own() -> None:
+    """F11"""
+    report = ranking(load("commons"), ["keyword"], "dev")
+    rows = {row["cases"]: row for row in report.tables[0].rows}
+    assert {"all", "user wording", "agent wording", "typo", "paraphrase", "unanswerable"} <= rows.keys()
+    assert rows["unanswerable"]["n_scored"] == 0
+    assert rows["unanswerable"]["R@5"] is None
+    assert rows["identifier"]["R@5"] == 1
+    assert rows["all"]["n"] == rows["user wording"]["n"] + rows["agent wording"]["n"]
+    assert 0.5 < rows["all"]["R@1"] <= rows["all"]["R@5"] <= rows["all"]["R@10"] <= 1
+
+
+def test_searching_step_by_step_is_reported_beside_the_whole_request() -> None:
+    report = ranking(load("commons"), ["keyword"], "test")
+    whole, steps = report.tables[1].rows
+    assert whole["n"] == steps["n"] > 0
+    assert steps["coverage"] > whole["coverage"]
+
+
+def test_several_sets_count_alike_in_the_macro_mean() -> None:
+    def one(name: str, gold: str, times: int) -> Dataset:
+        cases = tuple(Case(str(at), "open ticket", ((gold,),)) for at in range(times))
+        return Dataset(name, ({"name": "open_ticket"}, {"name": "fly"}), cases, Path(), f"{name}/cases")
+
+    report = ranking([one("a", "open_ticket", 1), one("b", "fly", 9)], ["keyword"])
+    assert report.tables[0].rows[0]["dataset"] == "mean of 2 sets"
+    assert report.tables[0].rows[0]["R@5"] == 0.5
+
+
+def test_a_split_holds_its_cases_and_those_without_one() -> None:
+    cases = [Case("1", "a", split="dev"), Case("2", "b", split="test"), Case("3", "c")]
+    assert [case.id for case in in_split(cases, "dev")] == ["1", "3"]
+    assert len(in_split(cases, "all")) == 3
+    with pytest.raises(SetupError, match="no split 'train'"):
+        in_split(cases, "train")

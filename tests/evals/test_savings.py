@@ -1,0 +1,195 @@
+"""Savings: whole conversations on the real session, from many sides."""
+
+import json
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from toolsearch import SetupError, ToolSearch
+from toolsearch.tokens import counter
+from toolsearch_evals.cases import Case, Dataset, load
+from toolsearch_evals.findings import savings_report
+from toolsearch_evals.replies import FORMATS
+from toolsearch_evals.report import as_json
+from toolsearch_evals.savings import Plan, Swept, break_even, conversations_of, sweep
+from toolsearch_evals.scripted import Played, answer, content_words, play
+from toolsearch_evals.spring import spring_report
+from toolsearch_evals.usage import Meter, Usage
+
+SMALL = Plan(
+    indexes=("keyword",),
+    modes=("append", "bridge"),
+    sizes=(5, 30, 300),
+    seeds=1,
+    conversations=3,
+    turns=6,
+)
+
+
+@pytest.fixture(scope="module")
+def commons() -> Dataset:
+    return load("commons")[0]
+
+
+@pytest.fixture(scope="module")
+def swept(commons: Dataset) -> Swept:
+    return sweep(commons, commons.cases, SMALL)
+
+
+class Recorded(Meter):
+    """Counts, and keeps the requests as text."""
+
+    def __init__(self) -> None:
+        super().__init__(counter())
+        self.requests: list[str] = []
+
+    def request(self, request: Any, before: Any) -> Usage:
+        self.requests.append(json.dumps(request))
+        return super().request(request, before)
+
+
+def played(commons: Dataset, cases: list[Case], wire: str = "openai_chat", **options: Any) -> tuple[Played, list[str]]:
+    meter = Recorded()
+    one_by_one = options.pop("one_by_one", False)
+    search = ToolSearch(commons.catalog(), "keyword", run=answer, **options)
+    return play(search, cases, FORMATS[wire], meter, one_by_one=one_by_one), meter.requests
+
+
+REFUND = Case("r", "refund a payment", (("stripe/create_refund",),))
+NOTHING = Case("n", "fold my laundry", kind="unanswerable")
+TWO = Case(
+    "t",
+    "look up and tell",
+    (("weather/get_forecast",), ("slack/slack_post_message",)),
+    steps=("weather forecast", "post message to slack channel"),
+)
+
+
+def test_totals_are_of_whole_conversations_and_small_catalogs_may_lose(swept: Swept) -> None:
+    """E07"""
+    for wire in SMALL.wires:
+        small, middle, large = [r for r in swept.rows if (r["wire"], r["mode"]) == (wire, "append")]
+        assert small["saving"] < 0 < middle["saving"] < large["saving"]
+        assert small["cost saving"] < 0 < large["cost saving"]
+        for row in (small, middle, large):
+            assert row["tokens"] == pytest.approx(row["uncached"] + row["cached"] + row["output"])
+            assert row["requests"] > row["static requests"] > 6
+    for even in swept.break_evens:
+        assert even.tokens is not None
+        assert 5 < even.tokens < 30
+        assert even.cost is not None
+        assert even.tokens < even.cost
+
+
+def test_search_results_and_the_search_tool_itself_are_in_the_requests(commons: Dataset) -> None:
+    """E07"""
+    talk, requests = played(commons, [REFUND, NOTHING])
+    assert len(requests) == talk.requests == 3 + 2
+    assert all('"search_tools"' in request for request in requests)
+    assert all("More tools exist than are listed" in request for request in requests)
+    assert "create_refund" not in requests[0]
+    assert "Loaded 5 tools" in requests[1]
+    assert '"name": "create_refund"' in requests[1]
+    assert talk.usage.cached > 0
+    assert [turn.served for turn in talk.turns] == [True, False]
+    assert talk.searches == 2
+
+
+def test_a_tool_of_an_earlier_turn_is_called_without_a_search(commons: Dataset) -> None:
+    talk, requests = played(commons, [REFUND, REFUND])
+    assert [turn.searches for turn in talk.turns] == [1, 0]
+    assert [turn.requests for turn in talk.turns] == [3, 2]
+    assert len(requests) == 5
+
+
+def test_a_miss_costs_two_more_searches_and_then_the_turn_has_failed(commons: Dataset) -> None:
+    case = Case("m", "please zzyzx the qwrtp", (("stripe/create_refund",),))
+    talk, requests = played(commons, [case])
+    assert (talk.turns[0].served, talk.turns[0].searches, talk.turns[0].requests) == (False, 3, 4)
+    assert r"\"limit\": 20" in requests[2]
+    assert r"zzyzx qwrtp" in requests[3]
+
+
+def test_several_needed_tools_are_searched_in_one_call_and_called_as_asked(commons: Dataset) -> None:
+    together, _ = played(commons, [TWO])
+    apart, _ = played(commons, [TWO], one_by_one=True)
+    assert together.turns[0].served
+    assert apart.turns[0].served
+    assert (together.searches, together.requests) == (1, 3)
+    assert (apart.searches, apart.requests) == (1, 4)
+
+
+@pytest.mark.parametrize("wire", FORMATS)
+@pytest.mark.parametrize("mode", ["append", "bridge", "static"])
+def test_every_mode_and_wire_serves_what_is_found(commons: Dataset, wire: str, mode: str) -> None:
+    talk, requests = played(commons, [REFUND, NOTHING, TWO], wire, mode=mode, max_tools=400)
+    assert [turn.served for turn in talk.turns] == [True, False, True]
+    assert talk.refused == []
+    assert ("search_tools" in requests[0]) == (mode != "static")
+    assert talk.searches == (0 if mode == "static" else 3)
+
+
+def test_no_call_of_the_sweep_is_refused(swept: Swept) -> None:
+    assert swept.refused == []
+    assert swept.quarantined == []
+
+
+def test_the_same_seed_gives_the_same_report(commons: Dataset, swept: Swept) -> None:
+    def told(of: Swept) -> str:
+        return as_json(replace(savings_report(of, SMALL, commons, "all"), when="now"))
+
+    assert told(sweep(commons, commons.cases, SMALL)) == told(swept)
+
+
+def test_the_bar_counts_as_many_conversations_as_are_played(commons: Dataset) -> None:
+    plan = replace(SMALL, sizes=(5, 20), conversations=2, turns=1)
+    done: list[str] = []
+    sweep(commons, commons.cases, plan, done.append)
+    assert len(done) == conversations_of(plan, len(commons.definitions))
+
+
+@pytest.mark.parametrize(
+    ("savings", "even"),
+    [
+        ([(5, -0.5), (10, -0.1), (20, 0.1)], 15),
+        ([(5, 0.1), (10, 0.3)], 5),
+        ([(5, -0.5), (10, -0.1)], None),
+        ([(5, 0.1), (10, -0.1)], None),
+        ([(5, -0.1), (10, 0.1), (20, -0.1), (30, 0.1)], 25),
+        ([], None),
+    ],
+)
+def test_the_break_even_lies_where_the_saving_last_crosses_zero(
+    savings: list[tuple[float, float]], even: float | None
+) -> None:
+    """E07"""
+    found = break_even(savings)
+    assert found == even if even is None else found == pytest.approx(even)
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        ({"sizes": (5, 100_000)}, "a catalog of 100000 tools cannot be made: the data set has"),
+        ({"wires": ("morse",)}, "no wire 'morse'"),
+        ({"indexes": ("oracle",)}, "no index 'oracle'"),
+        ({"turns": 5_000}, "5000 turns cannot be made"),
+    ],
+)
+def test_a_plan_that_cannot_be_played_says_why(commons: Dataset, change: dict[str, Any], told: str) -> None:
+    with pytest.raises(SetupError, match=told):
+        sweep(commons, commons.cases, replace(SMALL, **change))
+
+
+def test_what_is_left_of_a_query_are_its_words_of_content() -> None:
+    assert content_words("Could you please refund the last payment?") == "refund last payment"
+    assert content_words("who are you") == "who are you"
+
+
+def test_the_published_setting_is_played_beside_its_figures(commons: Dataset) -> None:
+    report = spring_report(commons, replace(SMALL, modes=("append",)))
+    assert {row["tools"] for row in report.tables[0].rows} == {28}
+    assert {row["wire"] for row in report.tables[0].rows} == {"openai_chat", "anthropic"}
+    assert all(0.2 < row["saving"] < 0.8 for row in report.tables[0].rows)
+    assert [round(row["saving"], 2) for row in report.tables[1].rows] == [0.6, 0.34, 0.64, 0.57, 0.47, 0.63]
