@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import zip_longest
 from typing import Any, Protocol, overload, runtime_checkable
 
 from toolsearch.calls import clean
@@ -147,7 +148,7 @@ def find(catalog: Catalog, index: ToolIndex, query: Any, limit: Any = 5, among: 
             scored, problem = (), str(error)
         seen = {hit.tool.id for hit in hits}
         hits += _checked(catalog, scored, among, seen)[: limit - len(hits)]
-    near = () if hits else tuple(catalog.near(text, 3, among))
+    near = () if hits else tuple(_near(catalog, unknown or (text,), among))
     return Hits(text, tuple(hits), unknown, near, None if hits else problem, index.name)
 
 
@@ -158,6 +159,13 @@ def clamped(limit: Any, least: int = 1, most: int = MOST_HITS, default: int = 5)
     except (TypeError, ValueError, OverflowError):
         return default
     return max(least, min(most, number))
+
+
+def _near(catalog: Catalog, names: Sequence[str], among: AbstractSet[str] | None) -> list[Tool]:
+    """The tools called most like these names, three in all, the best for each name first."""
+    lists = [catalog.near(name, 3, among) for name in names[:3]]
+    taken = {t.id: t for place in zip_longest(*lists) for t in place if t is not None}
+    return list(taken.values())[:3]
 
 
 def _checked(catalog: Catalog, scored: Iterable[Scored], among: AbstractSet[str] | None, seen: set[str]) -> list[Hit]:
@@ -177,14 +185,16 @@ def _checked(catalog: Catalog, scored: Iterable[Scored], among: AbstractSet[str]
 
 _SELECT = re.compile(r"\s*select\s*:", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s,;]+")
+_LIST = re.compile(r"[^\s,;]+(?:\s*[,;]\s*[^\s,;]+)+[\s,;]*")  # single words between commas
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[^\W_][_./:-]+[^\W_]|[A-Za-z][0-9]")
 
 
 def _named(catalog: Catalog, query: str, among: AbstractSet[str] | None) -> tuple[list[Tool], tuple[str, ...], bool]:
     """Tools a query names, names it gives that no tool has, and whether it holds nothing but names.
 
-    `select:a,b` is a list of names. Elsewhere a word counts as a name if it is written like one (`create_issue`,
-    `getWeather`, `files.read`), or if the whole query, spaces aside, is one.
+    `select:a,b` is a list of names; so is `a, b` where each is a tool's or at least written like a name. Elsewhere a
+    word counts as a name if it is written like one (`create_issue`, `getWeather`, `files.read`), or if the whole
+    query, spaces aside, is one.
     """
 
     def visible(name: str) -> list[Tool]:
@@ -197,10 +207,14 @@ def _named(catalog: Catalog, query: str, among: AbstractSet[str] | None) -> tupl
         return list(tools.values()), tuple(name for name, tools in found.items() if not tools), bool(asked)
     if whole := visible(query):
         return whole, (), False
-    words = [w.strip("\"'`()[]{}<>.:!?") for w in _SEPARATORS.split(query)]
-    listed = "," in query and len(words) > 1 and all(visible(w) for w in words if w)
-    tools = {t.id: t for w in dict.fromkeys(words) if listed or _HUMP.search(w) for t in visible(w)}
-    return list(tools.values()), (), listed
+    words = dict.fromkeys(w for w in (w.strip("\"'`()[]{}<>.:!?") for w in _SEPARATORS.split(query)) if w)
+    likely = {w: visible(w) for w in words if _HUMP.search(w)}
+    if _LIST.fullmatch(query):
+        every = {w: likely[w] if w in likely else visible(w) for w in words}
+        if any(every.values()) and all(tools or w in likely for w, tools in every.items()):
+            unknown = tuple(w for w, tools in every.items() if not tools)
+            return list({t.id: t for tools in every.values() for t in tools}.values()), unknown, not unknown
+    return list({t.id: t for tools in likely.values() for t in tools}.values()), (), False
 
 
 @cache

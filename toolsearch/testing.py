@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from time import sleep
 from typing import Any
 
 from toolsearch.catalog import Catalog, Tool
@@ -61,8 +63,13 @@ def check_index(make: Callable[[], ToolIndex]) -> None:
     """
     catalog = Catalog(_TOOLS)
     assert not catalog.quarantined, catalog.quarantined
-    for check in (_finds, _obeys, _survives, _forgets, _does_not_depend_on_order, _serves_many_threads):
-        check(make, catalog)
+    for check in (_obeys, _finds, _survives, _forgets, _does_not_depend_on_order, _serves_many_threads):
+        try:
+            check(make, catalog)
+        except AssertionError:
+            raise
+        except Exception as error:
+            raise AssertionError(f"an ordinary call raises {type(error).__name__}: {error}") from error
 
 
 def _filled(make: Callable[[], ToolIndex], catalog: Catalog) -> ToolIndex:
@@ -79,17 +86,22 @@ def _finds(make: Callable[[], ToolIndex], catalog: Catalog) -> None:
         assert [h.tool for h in hits][:1] == [tool], f"the exact id {tool.id!r} does not come first"
     hits = find(catalog, index, "open a new issue")
     assert "tracker/create_issue" in [h.tool.id for h in hits], "words of a name and description do not find the tool"
-    assert len(make().search("anything", 5)) == 0, "an empty index finds something"
 
 
 def _obeys(make: Callable[[], ToolIndex], catalog: Catalog) -> None:
     index = _filled(make, catalog)
-    for limit in (1, 2, 100):
-        found = index.search("issue mail weather", limit)
-        assert len(found) <= limit, f"{len(found)} results for a limit of {limit}"
-        assert len({s.id for s in found}) == len(found), "a tool comes twice"
-        assert all(math.isfinite(s.score) and s.score > 0 for s in found), "a score is not positive and finite"
-        assert [s.score for s in found] == sorted((s.score for s in found), reverse=True), "scores do not descend"
+    assert not make().search("issue mail weather", 5), "an empty index finds something"
+    for query in ("issue mail weather", "open a new issue in a project, or weather, or mail"):
+        for limit in (1, 2, 100):
+            found = index.search(query, limit)
+            assert len(found) <= limit, f"{len(found)} results for a limit of {limit}"
+            assert len({s.id for s in found}) == len(found), "a tool comes twice"
+            assert all(math.isfinite(s.score) and s.score > 0 for s in found), "a score is not positive and finite"
+            assert [s.score for s in found] == sorted((s.score for s in found), reverse=True), "scores do not descend"
+            assert all(s.confidence is None or 0 <= s.confidence <= 1 for s in found), "a confidence is no probability"
+        for scored in index.search(query, 100):
+            only = index.search(query, 1, frozenset([scored.id]))
+            assert [s.id for s in only] == [scored.id], f"`among` is not obeyed before ranking: {scored.id!r} is lost"
     allowed = frozenset(["post/send_mail"])
     assert {s.id for s in index.search("issue mail weather secret", 5, allowed)} <= allowed, "`among` is not obeyed"
     assert not index.search("issue mail weather secret", 5, frozenset()), "an empty `among` lets a tool through"
@@ -151,11 +163,17 @@ def _serves_many_threads(make: Callable[[], ToolIndex], catalog: Catalog) -> Non
     for thread in threads:
         thread.start()
     extra = Catalog([{"name": f"mail_{n}", "description": "One more mail tool"} for n in range(60)])
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)  # threads take turns more often, so that a race is seen
     try:
         for tool in extra:
             index.add([tool])
-        index.remove([t.id for t in extra])
+            sleep(0)
+        for tool in extra:
+            index.remove([tool.id])
+            sleep(0)
     finally:
+        sys.setswitchinterval(interval)
         done.set()
         for thread in threads:
             thread.join()

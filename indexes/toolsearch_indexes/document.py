@@ -37,7 +37,7 @@ def texts(tool: Tool) -> dict[str, str]:
     names, told = argument_texts(tool.input_schema)
     return {
         "name": tool.name,
-        "description": f"{tool.title or ''} {tool.description}",
+        "description": " ".join(filter(None, (tool.title, tool.description))),
         "server": " ".join(filter(None, (tool.server, tool.category, *tool.tags))),
         "examples": " ".join(tool.examples),
         "arguments": " ".join(names),

@@ -19,28 +19,34 @@ from toolsearch.index import Matched, Scored
 from toolsearch_indexes.document import FIELDS, texts
 from toolsearch_indexes.postings import ArrayPostings, DictPostings
 from toolsearch_indexes.spelling import Vocabulary
-from toolsearch_indexes.text import STOP_WORDS, content_words, words
+from toolsearch_indexes.stem import stem
+from toolsearch_indexes.text import STOP_WORDS, content_words, is_unspaced, name_words, spellings, words
 
 __all__ = ["KeywordIndex"]
 
 K1 = 1.0  # how soon repetition stops counting
 B = 0.5  # how much length beyond the pivot counts
+REPEATS = 3  # a word said more often in one field says no more: stuffing wins nothing
+STUFFED = 0.25  # what the prose of a tool that is flagged for stuffing counts
 REPAIR = 0.8  # what a guessed word counts beside a written one
 QUERY_WORDS = 64
 REPAIRS = 8
-ARRAYS_FROM = (
-    2_000  # tools; above, postings live in numpy arrays where numpy is installed: five times quicker at 10,000
-)
+ARRAYS_FROM = 2_000  # tools: where numpy is installed, from here on in its arrays, five times quicker at 10,000
 
 _FIELD_NAMES = tuple(FIELDS)
+_IN_NAME = 1 << _FIELD_NAMES.index("name")
 
 
 class KeywordIndex:
-    """Fielded BM25. Where the catalog knows less than a third of a query's words, a hit needs to hold two of them."""
+    """Fielded BM25, with evidence asked for: where the catalog knows less than a third of a query's words, a hit holds
+    two of them; where it knows just a third, two of them or one in its name. With more than `arrays_from` tools the
+    postings move into numpy arrays, if numpy is installed; the answers stay the same.
+    """
 
     name = "keyword"
 
-    def __init__(self) -> None:
+    def __init__(self, *, arrays_from: int = ARRAYS_FROM) -> None:
+        self._arrays_from = arrays_from
         self._postings: DictPostings | ArrayPostings = DictPostings()
         self._vocabulary = Vocabulary()
         self._tools: dict[str, dict[str, int]] = {}  # id -> word -> the fields it is in, a bit each
@@ -59,8 +65,8 @@ class KeywordIndex:
                     if word not in self._postings.words and word not in STOP_WORDS:
                         self._vocabulary.add(word)
                 self._postings.add(tool.id, impacts)
-                if isinstance(self._postings, DictPostings) and len(self._tools) > ARRAYS_FROM and find_spec("numpy"):
-                    self._postings = self._in_arrays(self._postings)
+                if isinstance(self._postings, DictPostings) and len(self._tools) > self._arrays_from:
+                    self._postings = self._in_arrays(self._postings) if find_spec("numpy") else self._postings
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._lock:
@@ -73,35 +79,48 @@ class KeywordIndex:
 
     def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> list[Scored]:
         with self._lock:
-            asked, wanted = self._read(query)
+            asked, wanted, all_known = self._read(query)
+            # Of the character pairs of an unspaced script most lie across words or in endings: three count as one.
+            beyond = 3 * len(wanted) - sum(1 / 3 if is_unspaced(word) else 1 for word in asked)  # a third exactly is 0
             weights = {word: share * self._rarity(word) for word, share in wanted.items()}
-            least = 2 if len(wanted) * 3 < asked else 1
+            if wanted and all_known and (name := _name_term(frozenset(wanted))) in self._postings.words:
+                weights[name] = sum(weights.values())
             hits = []
             for score, tool_id in self._postings.top(weights, limit, among) if weights else []:
                 fields = self._tools[tool_id]
                 held = [word for word in wanted if word in fields]
-                if len(held) >= least:
-                    hits.append(Scored(tool_id, score, tuple(Matched(w, _named(fields[w])) for w in held)))
+                if len(held) > 1 or beyond > 0 or (beyond == 0 and fields[held[0]] & _IN_NAME):
+                    hits.append(Scored(tool_id, score, tuple(Matched(w, _fields_of(fields[w])) for w in held)))
             return hits
 
-    def _read(self, query: str) -> tuple[int, dict[str, float]]:
-        """How many words were asked, and the known ones to look for: 1, or `REPAIR` where the spelling was guessed."""
+    def _read(self, query: str) -> tuple[list[str], dict[str, float], bool]:
+        """The words asked; the known ones to look for; whether these stand for all of them.
+
+        A word to look for counts 1, or `REPAIR` where its spelling was guessed.
+        """
         vocabulary = self._postings.words
         asked = list(dict.fromkeys(content_words(query)))[:QUERY_WORDS]
         wanted = {word: 1.0 for word in asked if word in vocabulary}
-        guesses = REPAIRS
-        for at, word in enumerate(asked):
-            if word in vocabulary or guesses == 0:
-                continue
-            # `white board` may be `whiteboard` here.
-            joined = [before + after for before, after in pairwise(asked[max(0, at - 1) : at + 2])]
-            known = [w for w in joined if w in vocabulary][:1]
-            if not known:
-                guesses -= 1
-                known = self._vocabulary.repaired(word, lambda w: len(vocabulary[w]))
+        unknown = [word for word in asked if word not in vocabulary]
+        if not unknown:
+            return asked, wanted, True
+        spelled = spellings(query)
+        joined: dict[str, str] = {}  # `white board` may be `whiteboard` here
+        for before, after in pairwise(spelled[:QUERY_WORDS]):
+            for word in (stem(before + after), before + after):
+                if word in vocabulary:
+                    joined.setdefault(stem(before), word)
+                    joined.setdefault(stem(after), word)
+        spelling = {stem(word): word for word in reversed(spelled)}
+        left = 0
+        for at, word in enumerate(unknown):
+            known = [joined[word]] if word in joined else []
+            if not known and at < REPAIRS:
+                known = self._vocabulary.repaired(word, lambda w: len(vocabulary[w]), spelling.get(word, ""))
             for guess in known:
                 wanted.setdefault(guess, REPAIR)
-        return len(asked), wanted
+            left += not known
+        return asked, wanted, left == 0
 
     def _rarity(self, word: str) -> float:
         """Inverse document frequency, never negative; next to nothing for a word in every tool."""
@@ -123,15 +142,30 @@ def _document(tool: Tool) -> tuple[dict[str, int], dict[str, float]]:
     """The words of a tool: which fields hold each, and its impact."""
     fields: dict[str, int] = {}
     counts: dict[str, float] = {}
+    stuffed = "keyword-stuffing" in tool.flags
     for bit, (name, text) in enumerate(texts(tool).items()):
         found = words(text)
         field = FIELDS[name]
+        weight = field.weight * (STUFFED if stuffed and name != "name" else 1)
         norm = 1 - B + B * max(len(found), field.pivot) / field.pivot
         for word, count in Counter(found).items():
             fields[word] = fields.get(word, 0) | 1 << bit
-            counts[word] = counts.get(word, 0.0) + field.weight * count / norm
-    return fields, {word: count * (K1 + 1) / (count + K1) for word, count in counts.items()}
+            counts[word] = counts.get(word, 0.0) + weight * min(count, REPEATS) / norm
+    impacts = {word: count * (K1 + 1) / (count + K1) for word, count in counts.items()}
+    for name in {tool.name, tool.base_name, f"{tool.server or ''} {tool.base_name}"}:
+        term = _name_term(name_words(name))
+        fields[term], impacts[term] = _IN_NAME, K1 + 1
+    return fields, impacts
 
 
-def _named(bits: int) -> tuple[str, ...]:
+def _name_term(of: frozenset[str]) -> str:
+    """A word for all words of a name together, which no text contains.
+
+    A tool whose name consists of the query's words holds it, with the largest impact there is and the weight of the
+    whole query: it comes before those that only contain the words, however often.
+    """
+    return "=" + " ".join(sorted(of))
+
+
+def _fields_of(bits: int) -> tuple[str, ...]:
     return tuple(name for at, name in enumerate(_FIELD_NAMES) if bits >> at & 1)

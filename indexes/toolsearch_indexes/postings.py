@@ -1,6 +1,7 @@
 """Which tools hold a word, and how much it says of each: in dicts, or in numpy arrays for large catalogs.
 
-Both give the same scores. An impact is what a word adds to a tool's score, before the word's rarity.
+Both give the same scores, rounded so that the order of a sum cannot break a tie. An impact is what a word adds to a
+tool's score, before the word's rarity.
 """
 
 from __future__ import annotations
@@ -12,6 +13,9 @@ from heapq import nlargest
 from typing import Any
 
 __all__ = ["ArrayPostings", "DictPostings"]
+
+DIGITS = 9
+SLACK = 10**-DIGITS  # scores this close are equal
 
 
 class DictPostings:
@@ -48,7 +52,7 @@ class DictPostings:
             holders = self.words[word]
             if not closed and len(holders) > 200:
                 scores = _allowed(scores, among)
-                bar = nlargest(limit, scores.values())[-1] if len(scores) >= limit else 0.0
+                bar = nlargest(limit, scores.values())[-1] - SLACK if len(scores) >= limit else 0.0
                 if bar > left:
                     closed = True
                     scores = {i: score for i, score in scores.items() if score + left >= bar}
@@ -62,8 +66,8 @@ class DictPostings:
                     scores[i] = get(i, 0.0) + weight * impact
             left -= peak
         scores = _allowed(scores, among)
-        bar = nlargest(limit, scores.values())[-1] if len(scores) > limit else 0.0
-        return sorted(((s, i) for i, s in scores.items() if s >= bar), key=_best_first)[:limit]
+        bar = nlargest(limit, scores.values())[-1] - SLACK if len(scores) > limit else 0.0
+        return sorted(((round(s, DIGITS), i) for i, s in scores.items() if s >= bar), key=_best_first)[:limit]
 
 
 def _allowed(scores: dict[str, float], among: AbstractSet[str] | None) -> dict[str, float]:
@@ -78,13 +82,20 @@ class ArrayPostings:
 
         self._np = numpy
         self.words: dict[str, _Column] = {}
-        self._ids: list[str] = []  # by slot; a removed tool leaves its slot empty
+        self._ids: list[str] = []  # by slot; a removed tool leaves its slot empty for the next
         self._slots: dict[str, int] = {}
-        self._mask: tuple[AbstractSet[str], int, Any] | None = None
+        self._free: list[int] = []
+        self._mask: tuple[AbstractSet[str], Any] | None = None
 
     def add(self, tool_id: str, impacts: Mapping[str, float]) -> None:
-        slot = self._slots[tool_id] = len(self._ids)
-        self._ids.append(tool_id)
+        self._mask = None
+        if self._free:
+            slot = self._free.pop()
+            self._ids[slot] = tool_id
+        else:
+            slot = len(self._ids)
+            self._ids.append(tool_id)
+        self._slots[tool_id] = slot
         for word, impact in impacts.items():
             column = self.words.get(word)
             if column is None:
@@ -94,6 +105,7 @@ class ArrayPostings:
     def remove(self, tool_id: str, words: Iterable[str]) -> None:
         slot = self._slots.pop(tool_id)
         self._ids[slot] = ""
+        self._free.append(slot)
         for word in words:
             column = self.words[word]
             column.delete(slot)
@@ -112,15 +124,17 @@ class ArrayPostings:
         found = np.flatnonzero(scores > 0)
         if len(found) > limit:
             bar = np.partition(scores[found], len(found) - limit)[len(found) - limit]
-            found = found[scores[found] >= bar]
-        return sorted(((float(scores[s]), self._ids[s]) for s in found.tolist()), key=_best_first)[:limit]
+            found = found[scores[found] >= bar - SLACK]
+        return sorted(((round(float(scores[s]), DIGITS), self._ids[s]) for s in found.tolist()), key=_best_first)[
+            :limit
+        ]
 
     def _allowed(self, among: AbstractSet[str]) -> Any:
-        """`among` as an array over the slots, made once as long as it is the same object."""
-        if self._mask is None or self._mask[0] is not among or self._mask[1] != len(self._ids):
+        """`among` as an array over the slots, kept for the next search with the same frozen set."""
+        if self._mask is None or self._mask[0] is not among or not isinstance(among, frozenset):
             mask = self._np.fromiter((i in among for i in self._ids), dtype=float, count=len(self._ids))
-            self._mask = (among, len(self._ids), mask)
-        return self._mask[2]
+            self._mask = (among, mask)
+        return self._mask[1]
 
 
 class _Column:

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from heapq import nsmallest
 from time import monotonic
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
@@ -25,14 +26,26 @@ from toolsearch_indexes.keyword import KeywordIndex
 __all__ = ["RegexIndex"]
 
 PATTERN_CHARACTERS = 200
-TEXT_CHARACTERS = 20_000  # of one field
+PATTERN_STEPS = 300  # single characters and classes, counts multiplied out: what compiling costs
+PIECE_CHARACTERS = 20_000  # a longer text is tested in pieces, so that the deadline is looked at in between
 DEADLINE_SECONDS = 0.1
+TOLD_APART = 10_000  # tools times alternatives; where more fit, the pattern is weighed as a whole
 GOOD = "(create|open)_?issue"
 
 _Test = Callable[[str], bool]
-# What prose does not contain: classes, groups, alternatives, anchors, counts, escapes, `.*`, and a star on a word.
-_PATTERN = re.compile(r"[\\|^$\[\]{}()]|\.[*+?]|\w\*|\*\w|\w\+(?!\S*\w)")
+# What prose does not contain: escapes, groups, classes, counts, alternatives without spaces, anchors at an end,
+# `.*`, a question mark inside a word, and a star on a word.
+_PATTERN = re.compile(
+    r"\\|[\[\](){}]|(?<!\s)\||\|(?!\s)|(?:^|\|)\^|\S\$(?=$|\|)|\.[*+]|\.\?(?=\w)|\w\?(?=\w)|\w\*|\*\w"
+)
+# An aside as people write it, "(urgent)", "[draft]", "($)": brackets of their own around words, or around no word.
+_ASIDE = re.compile(r"(?<!\S)(?:\([\w\s,;:.'&/$€£%-]*\)|\[[\w\s,;:.'&/$€£%]*\]|\{[A-Za-z_][\w\s]*\})(?=[\s.,;:!?]|$)")
+_SENTENCE = re.compile(r"\w\w\W*\s\W*\w\w")  # two words with a space between
 _GLOB = re.compile(r"(?:\w|(?<![\w)\].])(?=\*\w))\*")
+# Two texts with nothing in common but their form; a pattern that fits both says nothing of what is sought.
+_ANYTHING = ("Bcdf_ghjk Bcdf", "Vwxy_zqlm Vwxy")
+_STEP = re.compile(r"\\[pP]\{\w*\}|\\.|\[(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)
+_BETWEEN = "\n\x1f\n"  # between the fields of a tool
 
 
 class RegexIndex:
@@ -42,7 +55,7 @@ class RegexIndex:
 
     def __init__(self) -> None:
         self._words = KeywordIndex()
-        self._texts: dict[str, dict[str, str]] = {}
+        self._texts: dict[str, str] = {}  # all fields of a tool in one
         self._lock = threading.RLock()
 
     def __len__(self) -> int:
@@ -52,9 +65,7 @@ class RegexIndex:
         with self._lock:
             self._words.add(tools)
             for tool in tools:
-                self._texts[tool.id] = {
-                    name: text[:TEXT_CHARACTERS] for name, text in texts(tool).items() if text.strip()
-                }
+                self._texts[tool.id] = _BETWEEN.join(text.replace("\x1f", " ") for text in texts(tool).values())
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._lock:
@@ -63,66 +74,118 @@ class RegexIndex:
                 self._texts.pop(tool_id, None)
 
     def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> list[Scored]:
-        if not _PATTERN.search(query):
+        query = query.strip()
+        if not _PATTERN.search(_ASIDE.sub("", query)):
             return self._words.search(query, limit, among)
         try:
-            alternatives = _alternatives(query.strip())
+            hits = self._ranked(*_alternatives(query), limit, among)
+        except TimeoutError:
+            raise QueryError(f"The pattern {query!r} takes too long; write a simpler one, like {GOOD!r}.") from None
         except QueryError:
-            # A sentence with a stray bracket is still a sentence.
-            if len(re.findall(r"\w{2,}", query)) > 1 and re.search(r"\w\s+\w", query):
-                return self._words.search(query, limit, among)
-            raise
-        return self._ranked(alternatives, limit, among)
+            if not _SENTENCE.search(query):
+                raise
+            hits = []
+        # A sentence with a stray bracket, or one that only looks like a pattern, is still a sentence.
+        return hits or (self._words.search(query, limit, among) if _SENTENCE.search(query) else [])
 
     def _ranked(
-        self, alternatives: list[tuple[str, _Test]], limit: int, among: AbstractSet[str] | None
+        self, anywhere: _Test, alternatives: dict[str, _Test], limit: int, among: AbstractSet[str] | None
     ) -> list[Scored]:
+        """Raises `TimeoutError` when the deadline has passed."""
         with self._lock:
-            documents = [(i, t) for i, t in self._texts.items() if among is None or i in among]
+            documents = {i: t for i, t in self._texts.items() if among is None or i in among}
         deadline = monotonic() + DEADLINE_SECONDS
-        found: dict[str, dict[str, tuple[str, ...]]] = {}  # tool -> alternative -> fields
-        for pattern, test in alternatives:
-            for tool_id, fields in documents:
-                try:
-                    held = tuple(name for name, text in fields.items() if test(text))
-                except TimeoutError:
-                    raise _too_slow(pattern) from None
+
+        def fits(test: _Test, text: str) -> bool:
+            for piece in _pieces(text):
                 if monotonic() > deadline:
-                    raise _too_slow(pattern)
-                if held:
-                    found.setdefault(tool_id, {})[pattern] = held
-        rarity = {
-            pattern: math.log(1 + len(documents) / max(1, sum(pattern in matched for matched in found.values())))
-            for pattern, _ in alternatives
-        }
-        hits = []
-        for tool_id, matched in found.items():
-            score = sum(rarity[p] * sum(FIELDS[name].weight for name in fields) for p, fields in matched.items())
-            hits.append(Scored(tool_id, score, tuple(Matched(p, fields) for p, fields in matched.items())))
-        return sorted(hits, key=lambda hit: (-hit.score, hit.id))[:limit]
+                    raise TimeoutError
+                if test(piece):
+                    return True
+            return False
+
+        fitting = [tool_id for tool_id, text in documents.items() if fits(anywhere, text)]
+        if len(fitting) * len(alternatives) > TOLD_APART:
+            alternatives = {"|".join(alternatives): anywhere}
+        found: dict[str, tuple[int, ...]] = {}  # tool -> for each alternative the fields it fits, a bit each
+        for tool_id in fitting:
+            fields = documents[tool_id].split(_BETWEEN)
+            found[tool_id] = tuple(
+                sum(1 << at for at, text in enumerate(fields) if text and fits(test, text))
+                for test in alternatives.values()
+            )
+        holders = [sum(map(bool, held)) for held in zip(*found.values(), strict=True)]
+        rarities = [math.log(1 + len(documents) / max(1, holding)) for holding in holders]
+        scored = ((sum(map(_weighed, rarities, held)), tool_id) for tool_id, held in found.items())
+        best = nsmallest(limit, ((-score, tool_id) for score, tool_id in scored if score > 0))
+        return [
+            Scored(
+                i,
+                -score,
+                tuple(Matched(p, _names(bits)) for p, bits in zip(alternatives, found[i], strict=True) if bits),
+            )
+            for score, i in best
+        ]
 
 
-def _too_slow(pattern: str) -> QueryError:
-    return QueryError(f"The pattern {pattern!r} takes too long; write a simpler one, like {GOOD!r}.")
+def _names(bits: int) -> tuple[str, ...]:
+    return tuple(name for at, name in enumerate(FIELDS) if bits >> at & 1)
 
 
-def _alternatives(query: str) -> list[tuple[str, _Test]]:
-    """The pattern's alternatives at the top level, compiled; raises `QueryError` with the position of a mistake."""
+def _weighed(rarity: float, bits: int) -> float:
+    return rarity * sum(FIELDS[name].weight for name in _names(bits))
+
+
+def _pieces(text: str) -> list[str]:
+    """The text, or if it is long its overlapping pieces."""
+    if len(text) <= PIECE_CHARACTERS:
+        return [text]
+    return [text[at : at + PIECE_CHARACTERS] for at in range(0, len(text), PIECE_CHARACTERS - PATTERN_CHARACTERS)]
+
+
+def _alternatives(query: str) -> tuple[_Test, dict[str, _Test]]:
+    """A test for several fields in one text, and one for each alternative at the top level that says anything.
+
+    Raises `QueryError` with the position of a mistake.
+    """
     if len(query) > PATTERN_CHARACTERS:
         raise QueryError(
             f"The pattern has {len(query)} characters; {PATTERN_CHARACTERS} is the most. Use a few plain words instead."
         )
     pattern = _GLOB.sub(lambda star: star.group()[:-1] + ".*", query)  # `get_*` and `*mail` are meant as globs
+    if (steps := _steps(pattern)) > PATTERN_STEPS:
+        raise QueryError(
+            f"The pattern {query!r} spells out {steps} characters; {PATTERN_STEPS} is the most. Count less, or use `*`."
+        )
     whole = _compiled(pattern)
-    if whole(""):
+    try:
+        tests = {part: _compiled(part) for part in map(str.strip, _split(pattern)) if part}
+    except QueryError:
+        tests = {pattern: whole}  # an inline flag spans the alternatives, say
+    telling = {part: test for part, test in tests.items() if not test("") and not all(map(test, _ANYTHING))}
+    if not telling:
         raise QueryError(f"The pattern {query!r} fits any text. Say more of what is sought, like {GOOD!r}.")
-    parts = [part for part in _split(pattern) if part]
-    if len(parts) > 1:
-        try:
-            return [(part, _compiled(part)) for part in dict.fromkeys(parts)]
-        except QueryError:
-            pass  # an inline flag spans the alternatives, say
-    return [(pattern, whole)]
+    # With `m` the anchors mean a field's ends too, and ends of lines, which is sorted out field by field.
+    return _compiled(f"(?m:{'|'.join(telling)})"), telling
+
+
+def _steps(pattern: str) -> int:
+    """How many characters and classes the pattern spells out."""
+    groups, last = [0], 0
+    for step in _STEP.finditer(pattern):
+        low, high = step.groups()
+        if low:
+            last, before = last * max(int(low), int(high or 0)), last
+            groups[-1] += last - before
+        elif step.group() == "(":
+            groups.append(0)
+        elif step.group() == ")" and len(groups) > 1:
+            last = groups.pop()
+            groups[-1] += last
+        else:
+            last = 1
+            groups[-1] += 1
+    return sum(groups)
 
 
 def _split(pattern: str) -> list[str]:
@@ -174,4 +237,4 @@ def _backtracking(pattern: str) -> _Test:
         compiled = regex.compile(pattern, regex.IGNORECASE)
     except regex.error as error:
         raise QueryError(f"The pattern {pattern!r} is not valid: {error}. A good pattern is {GOOD!r}.") from None
-    return lambda text: compiled.search(text, timeout=DEADLINE_SECONDS / 4) is not None
+    return lambda text: compiled.search(text, timeout=DEADLINE_SECONDS / 10) is not None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from toolsearch_indexes.stem import LONGEST, stem
+
 __all__ = ["Vocabulary"]
 
 
@@ -24,25 +26,31 @@ class Vocabulary:
     def __contains__(self, word: str) -> bool:
         return bool(word) and word in self._letters.get((word[0], len(word)), ())
 
-    def repaired(self, word: str, holders: Callable[[str], int]) -> list[str]:
+    def repaired(self, word: str, holders: Callable[[str], int], spelled: str = "") -> list[str]:
         """The known words an unknown one stands for: [] if it looks like none, two if it is two run together.
 
         One edit (insertion, deletion, replacement, swap of neighbours) is forgiven from four letters on, two from
         eight; the first letter is taken to be right, or swapped with the second. Among equally near words the one
-        with the most `holders` wins, then the first in the alphabet.
+        with the most `holders` wins, then the first in the alphabet. `spelled` is the word before it was stemmed.
         """
-        if len(word) < 4 or not _is_word(word):
+        if not 4 <= len(word) <= LONGEST or not _is_word(word):
             return []
         if near := self._nearest(word, 1, holders):
             return [near]
-        for at in range(3, len(word) - 1):
-            if word[:at] in self and word[at:] in self:
-                return [word[:at], word[at:]]
+        spelled = spelled or word
+        for at in range(3, len(spelled) - 1):
+            first, second = stem(spelled[:at]), stem(spelled[at:])
+            if first in self and second in self:
+                return [first, second]
         near = self._nearest(word, 2, holders) if len(word) >= 8 else None
         return [near] if near else []
 
     def _nearest(self, word: str, edits: int, holders: Callable[[str], int]) -> str | None:
-        near = [c for c in self._close(word, edits) if _distance(word, c, edits) <= edits]
+        near = [
+            c
+            for c in self._close(word, edits)
+            if (c[0] == word[0] or c[:2] == word[1::-1]) and _distance(word, c, edits) <= edits
+        ]
         if len(word) == 4:  # too many words of four letters are one letter apart
             near = [c for c in near if len(c) != 4 or sorted(c) == sorted(word)]
         return min(near, key=lambda c: (c[0] != word[0], -holders(c), c), default=None)

@@ -7,6 +7,8 @@ from functools import lru_cache
 
 __all__ = ["stem"]
 
+LONGEST = 40  # letters; what is longer is no word
+
 _STEP_2 = {
     "ational": "ate", "tional": "tion", "enci": "ence", "anci": "ance", "izer": "ize", "abli": "able", "alli": "al",
     "entli": "ent", "eli": "e", "ousli": "ous", "ization": "ize", "ation": "ate", "ator": "ate", "alism": "al",
@@ -32,8 +34,8 @@ def _suffix(word: str, endings: dict[str, str]) -> tuple[str, str] | None:
 
 @lru_cache(maxsize=65536)
 def stem(word: str) -> str:
-    """The stem of one lower-case English word; other words, and words of up to two letters, come back unchanged."""
-    if len(word) < 3 or not (word.isascii() and word.isalpha()):
+    """The stem of one lower-case English word; other words, and very short or long ones, come back unchanged."""
+    if not 3 <= len(word) <= LONGEST or not (word.isascii() and word.isalpha()):
         return word
     word = _plural_and_past(word)
     if word[-1] == "y" and _vowel.search(word[:-1]):

@@ -9,7 +9,7 @@ from functools import cache, lru_cache
 
 from toolsearch_indexes.stem import stem
 
-__all__ = ["STOP_WORDS", "content_words", "words"]
+__all__ = ["STOP_WORDS", "content_words", "is_unspaced", "name_words", "spellings", "words"]
 
 # Function words, and what people wrap a request in. They are indexed (a tool may be called `do_it`), but a query
 # drops them as long as one other word is left.
@@ -29,11 +29,15 @@ STOP_WORDS = frozenset(
 
 _ASCII_RUN = re.compile(r"[A-Za-z0-9_]+")
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
-_CONTRACTION = re.compile(r"['\u2019](?:s|t|d|m|ll|re|ve)\b", re.IGNORECASE)
+_CONTRACTION = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|ll|re|ve)\b", re.IGNORECASE)
 # Scripts written without spaces between words; Hangul is here because its particles are glued to the word.
 _UNSPACED = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
     "\U00020000-\U0003ffff"
+)
+# Accents, Hebrew points, Arabic vowel signs, and the selectors that say how an emoji is drawn.
+_OPTIONAL_MARK = re.compile(
+    "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\ufe00-\ufe0f]"
 )
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 
@@ -44,14 +48,9 @@ def words(text: str, *, query: bool = False) -> list[str]:
     `getS3Object` gives get, s, 3, object, and the whole `gets3object`; an unspaced script gives character pairs, in a
     document the single characters too, so that a one-character query finds them.
     """
-    if "'" in text or "\u2019" in text:
-        text = _CONTRACTION.sub("", text)
-    if text.isascii():
-        return [w for run in _ASCII_RUN.findall(text) for w in _identifier(run)]
     found: list[str] = []
-    for run in _run().findall(_fold(text)):
-        for piece, unspaced in _scripts(run):
-            found += _pairs(piece, query) if unspaced else _identifier(piece)
+    for run, unspaced in _runs(text):
+        found += _pairs(run, query) if unspaced else _identifier(run)
     return found
 
 
@@ -59,6 +58,34 @@ def content_words(text: str) -> list[str]:
     """The words of a query: stop words are dropped as long as another word is left."""
     found = words(text, query=True)
     return [w for w in found if w not in STOP_WORDS] or found
+
+
+def name_words(name: str) -> frozenset[str]:
+    """The words that make up a name, or a query that may be one: no joined forms, no stop words if others are left."""
+    found = [w for run, unspaced in _runs(name) for w in (_pairs(run, True) if unspaced else map(stem, _parts(run)))]
+    return frozenset(w for w in found if w not in STOP_WORDS) or frozenset(found)
+
+
+def spellings(text: str) -> list[str]:
+    """The words of a query in order as they are spelled: lower case, identifiers in parts, not stemmed."""
+    return [part for run, unspaced in _runs(text) if not unspaced for part in _parts(run)]
+
+
+def is_unspaced(word: str) -> bool:
+    """Whether a word is a piece of a script written without spaces, where it may lie across two words."""
+    return _UNSPACED_RUN.fullmatch(word) is not None
+
+
+def _runs(text: str) -> Iterator[tuple[str, bool]]:
+    """Runs of letters, digits and underscores of one kind of script, and whether it is written without spaces."""
+    if "'" in text or "\u2019" in text:
+        text = _CONTRACTION.sub("", text)
+    if text.isascii():
+        for run in _ASCII_RUN.findall(text):
+            yield run, False
+    else:
+        for run in _run().findall(_fold(text)):
+            yield from _scripts(run)
 
 
 @cache
@@ -69,15 +96,17 @@ def _run() -> re.Pattern[str]:
 
 
 @lru_cache(maxsize=65536)
+def _parts(run: str) -> tuple[str, ...]:
+    parts = _PART.findall(run) if run.isascii() else _camel(run.replace("_", " ")).split()
+    return tuple(part.casefold() for part in parts)
+
+
+@lru_cache(maxsize=65536)
 def _identifier(run: str) -> tuple[str, ...]:
-    if run.isascii():
-        parts = _PART.findall(run)
-    else:
-        parts = [p for p in _camel(run.replace("_", " ")).split() if p]
-    lowered = [stem(p.lower()) for p in parts]
-    if len(parts) > 1:
-        lowered.append("".join(parts).lower())
-    return tuple(lowered)
+    parts = _parts(run)
+    if len(parts) < 2:
+        return tuple(map(stem, parts))
+    return (*map(stem, parts), "".join(parts))
 
 
 def _camel(text: str) -> str:
@@ -94,14 +123,18 @@ def _camel(text: str) -> str:
     return "".join(out)
 
 
+# Letters that Unicode does not take apart, as people write them on another keyboard.
+_PLAIN = str.maketrans({"ı": "i", "ł": "l", "Ł": "L", "ø": "o", "Ø": "O", "đ": "d", "Đ": "D", "æ": "ae", "Æ": "Ae",
+                        "œ": "oe", "Œ": "Oe", "\u0640": ""})  # fmt: skip
+
+
 def _fold(text: str) -> str:
-    """NFKC; Latin, Greek and Cyrillic lose their accents. Elsewhere marks are vowels, so they stay."""
-    text = unicodedata.normalize("NFKC", text)
+    """NFKC; Latin, Greek, Cyrillic, Hebrew and Arabic lose optional marks. Elsewhere marks are vowels and stay."""
     folded = []
-    for char in text:
-        base = unicodedata.normalize("NFD", char)
-        folded.append(base[0] if len(base) > 1 and base[0] < "\u0530" else char)
-    return "".join(c for c in folded if not ("\u0300" <= c <= "\u036f"))
+    for char in unicodedata.normalize("NFKC", text).translate(_PLAIN):
+        base = unicodedata.normalize("NFD", char)[0]
+        folded.append(base if base < "\u0700" else char)
+    return _OPTIONAL_MARK.sub("", "".join(folded))
 
 
 def _scripts(run: str) -> Iterator[tuple[str, bool]]:

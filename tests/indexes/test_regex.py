@@ -1,0 +1,239 @@
+"""Patterns as models write them, and prose that only looks like one."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsearch import Catalog, QueryError
+from toolsearch.index import Hits, find
+from toolsearch_indexes.keyword import KeywordIndex
+from toolsearch_indexes.regex import RegexIndex
+
+
+def tool(name: str, description: str = "", **more: Any) -> dict[str, Any]:
+    return {"name": name, "description": description, **more}
+
+
+OFFICE = [
+    tool("send_mail", "Send an electronic mail, urgent or not"),
+    tool("search_mail", "Search the mailbox"),
+    tool("get_weather", "Weather of a city", input_schema={"type": "object", "properties": {"cityName": {}}}),
+    tool("get_price", "The price of an article, in dollars"),
+    tool("calc", "Add two numbers, a and b"),
+    tool("cpp_build", "Build programs in C++ and C#"),
+    tool("add_label", "Label a thing", server="tracker"),
+]
+
+
+def search(query: str, tools: list[dict[str, Any]] = OFFICE, limit: int = 10) -> Hits:
+    catalog = Catalog(tools)
+    index = RegexIndex()
+    index.add(list(catalog))
+    return find(catalog, index, query, limit)
+
+
+def ids(hits: Hits) -> list[str]:
+    return [hit.tool.name for hit in hits]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        ("get_*", ["get_price", "get_weather"]),
+        ("*mail", ["search_mail", "send_mail"]),
+        ("get_.*", ["get_price", "get_weather"]),
+        ("^get", ["get_price", "get_weather"]),
+        ("_mail$", ["search_mail", "send_mail"]),
+        ("(send|search)_mail", ["search_mail", "send_mail"]),
+        ("send.*mail|get_w", ["get_weather", "send_mail"]),
+        (r"\bcity\b", ["get_weather"]),
+        ("city_?name", ["get_weather"]),
+        ("(?i)SEND", ["send_mail"]),
+        ("MAILBOX.*|x{9}", ["search_mail"]),
+        ("label|tracker", ["add_label"]),
+        (r"C\+\+", ["cpp_build"]),
+        ("price|", ["get_price"]),
+        ("price|.*", ["get_price"]),
+        ("colou?r|pric[ei]", ["get_price"]),
+    ],
+)
+def test_a_pattern_is_a_pattern(pattern: str, expected: list[str]) -> None:
+    """X3, AN-9, AN-10: real ones and wildcards, in any case, over names, descriptions, servers and arguments."""
+    assert sorted(ids(search(pattern))) == expected
+
+
+@pytest.mark.parametrize("pattern", ["art.*", "(art)"])
+def test_a_pattern_finds_parts_of_words_and_plain_words_do_not(pattern: str) -> None:
+    """SA-26."""
+    tools = [tool("begin", "Start an engine")]
+    assert ids(search(pattern, tools)) == (["begin"] if "*" in pattern else [])
+    assert ids(search("art", tools)) == []
+
+
+def test_matches_in_a_name_weigh_more_and_rare_alternatives_too() -> None:
+    """SA-27, but each alternative counts by its rarity and each field once."""
+    assert ids(search("weather.*|city", [tool("b", "weather weather"), tool("a_weather")]))[0] == "a_weather"
+    tools = [tool(f"a{n}", "mail") for n in range(8)] + [tool("z", "parcel")]
+    assert ids(search("mail|parcel", tools))[0] == "z"
+
+
+def test_a_hit_says_which_alternative_matched_in_which_field() -> None:
+    hit = search("weather|city").hits[0]
+    assert {m.word: m.fields for m in hit.matched} == {
+        "weather": ("name", "description"),
+        "city": ("description", "arguments"),
+    }
+
+
+PROSE = [
+    ("send mail (urgent)", "send_mail"),
+    ("[urgent] send mail", "send_mail"),
+    ("send mail :)", "send_mail"),
+    ("send mail (now", "send_mail"),
+    ("send the mail {urgent}", "send_mail"),
+    ("please **send** the mail", "send_mail"),
+    ('{"query": "send mail"}', "send_mail"),
+    ("what's C++?", "cpp_build"),
+    ("build with C++", "cpp_build"),
+    ("C++", "cpp_build"),
+    ("C#", "cpp_build"),
+    ("price in $?", "get_price"),
+    ("price ($)", "get_price"),
+    ("price [USD]", "get_price"),
+    ("price: $5 or 50% off?", "get_price"),
+    ("price^2", "get_price"),
+    ("a+b", "calc"),
+    ("price and/or weather?", "get_price"),
+    ("price | weather", "get_price"),
+    ("what is the price...?", "get_price"),
+    (r"price in C:\data\new", "get_price"),
+    ("price * 2", "get_price"),
+]
+
+
+@pytest.mark.parametrize(("query", "expected"), PROSE, ids=[query for query, _ in PROSE])
+def test_prose_with_punctuation_is_prose(query: str, expected: str) -> None:
+    """SA-31, G02: a sentence is searched by its words, whatever signs are in it."""
+    found = ids(search(query))
+    assert expected in found[:2]
+    assert len(found) < len(OFFICE)
+
+
+@pytest.mark.parametrize("query", ["send a mail", "wether", "nothing of the kind", "the", "city price"])
+def test_plain_words_are_answered_as_the_keyword_index_answers_them(query: str) -> None:
+    catalog = Catalog(OFFICE)
+    one, other = RegexIndex(), KeywordIndex()
+    one.add(list(catalog))
+    other.add(list(catalog))
+    assert one.search(query, 5) == other.search(query, 5)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "position"),
+    [("(", 0), ("[a", 0), ("a{2,1}", 1), ("\\", 0), ("mail)", 4), ("get_(x", 4), ("mail[", 4), ("ab(?<", 5)],
+)
+def test_a_mistake_is_explained_by_its_position_and_a_good_pattern(pattern: str, position: int) -> None:
+    """G02: an error result, never an exception."""
+    hits = search(pattern)
+    assert len(hits) == 0
+    assert hits.problem is not None
+    assert f"position {position}" in hits.problem
+    assert "'(create|open)_?issue'" in hits.problem
+
+
+@pytest.mark.parametrize("pattern", ["*mail", "mail(?i)", r"\p{L}+", "(?<=a+)b", "**", "mail|*", "((mail)"])
+def test_what_models_write_instead_of_patterns_is_an_answer_too(pattern: str) -> None:
+    """G02."""
+    hits = search(pattern)
+    assert len(hits) < len(OFFICE)
+    assert hits.problem is None or len(hits) == 0
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [".*", ".+", "(.*)", r"\w+", r"\w*", "[a-z]+", "[[:alpha:]]", r"\p{L}+", r"(\w+\s?)+$", "^", "x*", "(a|)", "|",
+     r"\S", "^.", "[^x]", r"\s|\w", "mail?|.?|"],
+)  # fmt: skip
+def test_a_pattern_that_fits_anything_finds_nothing_and_says_so(pattern: str) -> None:
+    """SA-30: a query that says nothing is not one that matches every tool."""
+    hits = search(pattern, [tool("one", "aaaa!"), tool("send_it", "Send it"), tool("two", "Other 1")])
+    assert len(hits) == 0
+    assert hits.problem is None or "fits any text" in hits.problem
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [r"(\w+\s?)+$", r"(a+)+$", r"(a|aa)+$", r"(a*)*b", r"(.*a){20}", r"^(([a-z])+.)+[A-Z]([a-z])+$", r"(x+x+)+y",
+     r"(?=(a+)+$)b", r"(a+)+\1$", r"(?=.*(a|aa)+$)!", r"((a{99}){99}){99}", r"(?=((a{99}){99}){99})b", r"\p{L}{1000}"],
+)  # fmt: skip
+def test_no_pattern_runs_away(pattern: str) -> None:
+    """G01: nested quantifiers, look-around and counts of counts end soon, with an answer or a problem."""
+    tools = [tool(f"t{n}", "aaaaaaaaaaaaaaaaaaaaaaaaaa!" * (1 + n)) for n in range(100)]
+    hits = search(pattern, tools)
+    assert hits.problem is None or len(hits) == 0
+    assert len(hits) <= 10
+
+
+def test_a_pattern_that_is_too_long_or_too_large_is_refused() -> None:
+    """SA-32, AN-8: 200 characters, and no more steps than are quick to compile."""
+    assert "200 is the most" in (search("(a|b)" * 41).problem or "")
+    assert "300 is the most" in (search("(ab){99}{99}").problem or "")
+    assert search("x.{0,100}mail.{0,100}").problem is None
+
+
+def test_alternatives_of_a_pattern_that_fits_many_tools_are_weighed_together() -> None:
+    tools = [tool(f"mail_{n}", "post or mail") for n in range(4_000)]
+    catalog = Catalog(tools)
+    index = RegexIndex()
+    index.add(list(catalog))
+    found = index.search("mail|post|x(y)", 3)
+    assert [s.id for s in found] == ["mail_0", "mail_1", "mail_10"]
+    assert [m.word for m in found[0].matched] == ["mail|post|x(y)"]
+
+
+def test_anchors_mean_the_ends_of_a_field() -> None:
+    tools = [
+        tool("send_mail", "first line\nsend_x in the second"),
+        tool("x", "does send_mail"),
+        tool("y", "xsend_mail"),
+    ]
+    assert ids(search("^send_", tools)) == ["send_mail"]
+    assert ids(search("line$", tools)) == []
+    assert sorted(ids(search("^x|^does", tools))) == ["x", "y"]
+
+
+def test_the_end_of_a_very_long_description_is_searched() -> None:
+    """A25."""
+    tools = [tool("exec_code", "fnA(x); " * 10_000 + "fnZ(y)"), tool("b")]
+    assert ids(search(r"fnZ\(y", tools)) == ["exec_code"]
+
+
+def test_a_pattern_across_the_seam_of_two_pieces_is_found() -> None:
+    for at in range(19_700, 20_300, 50):
+        assert ids(search("need.*le", [tool("a", "." * at + "needle" + "." * 30_000), tool("b")])) == ["a"]
+
+
+def test_a_removed_tool_is_not_found_and_a_changed_one_is_found_anew() -> None:
+    catalog = Catalog(OFFICE)
+    index = RegexIndex()
+    index.add(list(catalog))
+    index.remove(["send_mail", "never_there"])
+    assert [s.id for s in index.search("send.*|mail$", 5)] == ["search_mail"]
+    index.add([catalog["send_mail"]])
+    index.add([catalog["send_mail"]])
+    assert [s.id for s in index.search("^send", 5)] == ["send_mail"]
+    assert len(index) == len(OFFICE)
+
+
+@given(st.text(alphabet="ab()[]{}|*+?.^$\\,-1 :=!<>PdwsN", max_size=40))
+def test_nothing_but_a_query_error_leaves_a_search(pattern: str) -> None:
+    index = RegexIndex()
+    index.add(list(Catalog([tool("ab", "a b (a) [b] 1"), tool("ba", "b=a!"), tool("c1", "c")])))
+    found = []
+    with suppress(QueryError):
+        found = index.search(pattern, 2)
+    assert len(found) <= 2
+    assert all(scored.score > 0 for scored in found)
