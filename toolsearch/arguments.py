@@ -1,16 +1,19 @@
 """Arguments from a model: parsed, coerced where nothing is lost, and validated against the tool's own JSON Schema.
 
 Covered are the keywords tool schemas use (2020-12, without `unevaluated*` and `$dynamicRef`); `oneOf` is read as
-`anyOf`, because coercion would make two branches fit. `format` is a hint and is not enforced.
+`anyOf`, because coercion would make two branches fit. `format` is a hint and is not enforced. What a condition only
+asks about (`not`, `if`, `contains`, `propertyNames`) is compared as it is; coercion is for what is kept.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
+from fractions import Fraction
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
@@ -21,7 +24,10 @@ __all__ = ["JSON_TYPES", "ArgumentsError", "parse_arguments", "resolve", "valida
 
 Schema = Mapping[str, Any]
 _DEEPEST = 64  # levels of nesting; deeper values and reference loops are refused, not followed
-_TRIALS = 20_000  # branches of combinators tried in one validation: a schema can refer to itself twice, and so on
+_WORK = 5_000, 10  # looks at values in one validation, and more for each value: a schema can refer to itself twice
+_PROBLEMS = 50  # problems after which one validation stops
+_PATTERNS = 20  # patterns of property names in one object
+_HINTS = 20  # suggestions of a spelling in one validation: comparing with a long enum is slow
 
 
 class ArgumentsError(ValueError):
@@ -33,24 +39,42 @@ class ArgumentsError(ValueError):
 
 
 def parse_arguments(raw: str | Mapping[str, Any] | None) -> dict[str, Any]:
-    """The arguments as an object. Empty text and null mean {}; malformed JSON is refused, never replaced by {}."""
-    if isinstance(raw, str):
-        if not raw.strip():
-            return {}
-        try:
-            raw = json.loads(raw)
-        except json.JSONDecodeError as error:
-            raise ArgumentsError([f"the arguments are not valid JSON: {error.msg} at character {error.pos}"]) from None
-        except RecursionError:
-            raise ArgumentsError(["the arguments are nested too deeply"]) from None
-    if raw is None:
+    """The arguments as an object. Empty text and null mean {}; malformed JSON is refused, never replaced by {}.
+
+    An object that was encoded twice, so that the JSON is a text, is decoded twice.
+    """
+    value = _decoded(raw) if isinstance(raw, str) else raw
+    if isinstance(raw, str) and isinstance(value, str) and value.strip().startswith("{"):
+        value = _decoded(value)
+    if value is None or (isinstance(value, str) and not value.strip()):
         return {}
-    if not isinstance(raw, Mapping):
-        raise ArgumentsError([f"the arguments must be a JSON object, not {_type_of(raw)}"])
+    if not isinstance(value, Mapping):
+        raise ArgumentsError([f"the arguments must be a JSON object, not {_type_of(value)}"])
+    raw = value
     try:
         return {clean(str(key)): _clean(value) for key, value in raw.items()}
     except RecursionError:
         raise ArgumentsError(["the arguments are nested too deeply"]) from None
+
+
+def _decoded(text: str) -> Any:
+    try:
+        return _json(text) if text.strip() else None
+    except json.JSONDecodeError as error:
+        raise ArgumentsError([f"the arguments are not valid JSON: {error.msg} at character {error.pos}"]) from None
+    except ValueError as error:  # NaN, or a number of thousands of digits
+        raise ArgumentsError([f"the arguments are not valid JSON: {error}"]) from None
+    except RecursionError:
+        raise ArgumentsError(["the arguments are nested too deeply"]) from None
+
+
+def _json(text: str) -> Any:
+    """JSON as the standard has it: Python's own reader also takes NaN and Infinity."""
+    return json.loads(text, parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON value")
 
 
 def validate_arguments(schema: Schema, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,8 +83,14 @@ def validate_arguments(schema: Schema, arguments: Mapping[str, Any]) -> dict[str
     Coerced are: JSON text where an array or object is wanted (decoded once), numbers and booleans written as text,
     numbers where text is wanted, enum values in another case, and null for an optional argument (dropped).
     """
-    check = _Check(schema)
-    value = check.value(schema, dict(arguments), "")
+    check = _Check(schema, _Budget(arguments))
+    value: Any = None
+    try:
+        value = check.value(schema, dict(arguments), "")
+    except _Enough:
+        pass
+    except (RecursionError, ValueError):
+        raise ArgumentsError(["the arguments are nested too deeply, or hold a number too long to read"]) from None
     if check.problems:
         raise ArgumentsError(check.problems)
     result: dict[str, Any] = value
@@ -81,49 +111,86 @@ def _pointer(root: Any, ref: str) -> Any:
         return {}
     from urllib.parse import unquote
 
+    first, *steps = unquote(ref[1:]).split("/")
+    if first:  # an anchor: a name given elsewhere, which tool schemas do not use
+        return {}
     at = root
-    for step in unquote(ref[1:]).split("/")[1:]:
+    for step in steps:
         key = step.replace("~1", "/").replace("~0", "~")
         if isinstance(at, Mapping) and key in at:
             at = at[key]
-        elif isinstance(at, list) and key.isdigit() and int(key) < len(at):
+        elif isinstance(at, list) and key.isdecimal() and len(key) < 10 and int(key) < len(at):
             at = at[int(key)]
         else:
             return {}
     return at
 
 
-class _Check:
-    def __init__(self, root: Schema, parent: _Check | None = None) -> None:
-        self.root = root
-        self.problems: list[str] = []
-        self.depth: int = parent.depth if parent else 0
-        self.trials: list[None] = parent.trials if parent else []  # shared by all, for its length
+class _Enough(Exception):
+    """The outcome of a trial is known."""
 
-    def trial(self) -> _Check:
-        self.trials.append(None)
-        return _Check(self.root, self)
+
+class _Budget:
+    """What one validation may spend, shared by all its trials, and the enums it has seen."""
+
+    def __init__(self, arguments: Any) -> None:
+        self.work = _WORK[0] + _WORK[1] * _size(arguments)
+        self.hints = _HINTS
+        self._enums: dict[int, tuple[frozenset[Any], dict[str, set[str]]]] = {}
+
+    def enum(self, values: list[Any]) -> tuple[frozenset[Any], dict[str, set[str]]]:
+        """The values, comparable, and the texts among them by their lower case."""
+        if id(values) not in self._enums:
+            cases: dict[str, set[str]] = {}
+            for text in (v for v in values if isinstance(v, str)):
+                cases.setdefault(text.lower(), set()).add(text)
+            self._enums[id(values)] = frozenset(map(_key, values)), cases
+        return self._enums[id(values)]
+
+
+class _Check:
+    def __init__(self, root: Schema, budget: _Budget, depth: int = 0, *, exact: bool = False) -> None:
+        self.root = root
+        self.budget = budget
+        self.depth = depth
+        self.exact = exact  # compare only: coerce nothing, stop at the first problem
+        self.problems: list[str] = []
 
     def value(self, schema: Any, value: Any, path: str) -> Any:
         """One value checked and coerced; problems are collected with their path (`ids[2]`)."""
-        schema = resolve(self.root, schema)
-        if schema is False:
-            self.refuse(path, "is not allowed")
-        if not isinstance(schema, Mapping):
-            return value
-        self.depth += 1
-        try:
-            if self.depth > _DEEPEST or len(self.trials) > _TRIALS:
-                self.refuse(path, "is nested too deeply")
-                return value
-            return self._checked(schema, value, path)
-        finally:
-            self.depth -= 1
+        for layer in self.layers(schema):
+            if layer is False:
+                self.refuse(path, "is not allowed")
+            if not isinstance(layer, Mapping):
+                continue
+            self.depth += 1
+            self.budget.work -= 1
+            try:
+                if self.budget.work < 0:
+                    self.problem("the arguments take too long to check")
+                    raise _Enough
+                if self.depth > _DEEPEST:
+                    self.refuse(path, "is nested too deeply")
+                    return value
+                value = self._checked(layer, value, path)
+            finally:
+                self.depth -= 1
+        return value
+
+    def layers(self, schema: Any) -> list[Any]:
+        """A schema and what its `$ref` points to: both hold. A circle of references alone demands nothing."""
+        layers: list[Any] = []
+        for _ in range(_DEEPEST):
+            if not (isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str)):
+                return [*layers, schema]
+            layers.insert(0, {k: v for k, v in schema.items() if k != "$ref"})
+            schema = _pointer(self.root, schema["$ref"])
+        return layers
 
     def _checked(self, schema: Schema, value: Any, path: str) -> Any:
         wanted = self.types(schema)
-        value = _coerce(value, wanted)
-        value = _enum_case(schema.get("enum"), value)
+        if not self.exact:
+            value = self._enum_case(schema.get("enum"), _coerce(value, wanted))
         if wanted and _type_of(value) not in wanted and not (_type_of(value) == "integer" and "number" in wanted):
             self.refuse(path, f"must be {_or(sorted(wanted))}, not {_type_of(value)}{_shown(value)}")
             return value
@@ -139,7 +206,12 @@ class _Check:
         return self._combined(schema, value, path)
 
     def refuse(self, path: str, what: str) -> None:
-        self.problems.append(f"{path!r} {what}" if path else f"the arguments {what}")
+        self.problem(f"{path!r} {what}" if path else f"the arguments {what}")
+
+    def problem(self, sentence: str) -> None:
+        self.problems.append(sentence)
+        if self.exact or len(self.problems) >= _PROBLEMS:
+            raise _Enough
 
     def types(self, schema: Any, depth: int = 0) -> frozenset[str]:
         """The JSON types a schema admits; empty where any will do."""
@@ -157,15 +229,29 @@ class _Check:
                 return frozenset().union(*admitted) if all(admitted) else frozenset()
         return frozenset()
 
+    def _enum_case(self, enum: Any, value: Any) -> Any:
+        if not isinstance(enum, list) or not isinstance(value, str):
+            return value
+        values, cases = self.budget.enum(enum)
+        same = cases.get(value.strip().lower(), set()) if value not in values else set[str]()
+        return next(iter(same)) if len(same) == 1 else value
+
     def _constants(self, schema: Schema, value: Any, path: str) -> None:
-        if isinstance(enum := schema.get("enum"), list) and not any(_same(value, allowed) for allowed in enum):
+        if isinstance(enum := schema.get("enum"), list) and _key(value) not in self.budget.enum(enum)[0]:
             some = ", ".join(json.dumps(v, ensure_ascii=False, default=str) for v in enum[:12])
             more = f" … ({len(enum)} values)" if len(enum) > 12 else ""
-            near = get_close_matches(str(value)[:64], [str(v) for v in enum[:5000]], 1)
-            hint = f"; did you mean {near[0]!r}?" if near else ""
+            hint = self._meant(value, (v for v in enum if isinstance(v, str)))
             self.refuse(path, f"must be one of {some}{more}, not{_shown(value)}{hint}")
-        if "const" in schema and not _same(value, schema["const"]):
+        if "const" in schema and _key(value) != _key(schema["const"]):
             self.refuse(path, f"must be {json.dumps(schema['const'], ensure_ascii=False, default=str)}")
+
+    def _meant(self, written: Any, known: Iterable[str], at: str = "") -> str:
+        """What was probably meant, as the end of a sentence; "" when nothing is close or enough was suggested."""
+        if not isinstance(written, str) or self.exact or self.budget.hints <= 0:
+            return ""
+        self.budget.hints -= 1
+        near = get_close_matches(written[:64], [k for k in islice(known, 1000) if len(k) <= 64], 1)
+        return f"; did you mean {_join(at, near[0])!r}?" if near else ""
 
     def _object(self, schema: Schema, value: dict[str, Any], path: str) -> dict[str, Any]:
         properties = schema.get("properties")
@@ -175,33 +261,42 @@ class _Check:
         value = {
             key: item
             for key, item in value.items()
-            if item is not None or key in required or key not in properties or self._admits_null(properties[key])
+            if item is not None
+            or self.exact
+            or key in required
+            or key not in properties
+            or self._admits_null(properties[key])
         }
         for key in required:
             if key not in value:
-                self.problems.append(f"the required argument {_join(path, key)!r} is missing")
+                self.problem(f"the required argument {_join(path, key)!r} is missing")
         rest = schema.get("additionalProperties", True)
         patterns = schema.get("patternProperties")
-        patterns = patterns if isinstance(patterns, Mapping) else {}
+        patterns = dict(islice(patterns.items(), _PATTERNS)) if isinstance(patterns, Mapping) else {}
         checked = {}
         for key, item in value.items():
             at = _join(path, key)
-            if key in properties:
-                checked[key] = self.value(properties[key], item, at)
-            elif fitting := [s for p, s in patterns.items() if _matches(p, key)]:
-                checked[key] = self.value(fitting[0], item, at)
-            elif rest is False:
-                near = get_close_matches(key[:64], list(properties), 1)
-                self.problems.append(
-                    f"there is no argument {at!r}" + (f"; did you mean {_join(path, near[0])!r}?" if near else "")
-                )
-            else:
-                checked[key] = self.value(rest, item, at)
+            fitting = [properties[key]] if key in properties else []
+            self.budget.work -= len(patterns) // 10
+            fitting += [s for p, s in patterns.items() if _matches(p, key)]
+            checked[key] = item
+            if not fitting and rest is False:
+                self.problem(f"there is no argument {at!r}{self._meant(key, properties, path)}")
+                continue
+            for one in fitting or [rest]:
+                checked[key] = self.value(one, checked[key], at)
         self._count(schema, len(value), path, "Properties", "fields")
+        if (names := schema.get("propertyNames")) is not None:
+            for key in value:
+                if not self.fits(names, key):
+                    self.refuse(_join(path, key), "has a name that is not allowed")
         for key, others in _items(schema.get("dependentRequired")):
             for other in _list(others):
                 if key in value and other not in value:
-                    self.problems.append(f"{_join(path, str(other))!r} is required together with {_join(path, key)!r}")
+                    self.problem(f"{_join(path, str(other))!r} is required together with {_join(path, key)!r}")
+        for key, dependent in _items(schema.get("dependentSchemas")):
+            if key in checked:
+                checked = self.value(dependent, checked, path)
         return checked
 
     def _admits_null(self, schema: Any) -> bool:
@@ -218,14 +313,15 @@ class _Check:
             self.value(first[i] if i < len(first) else rest, item, f"{path}[{i}]") for i, item in enumerate(value)
         ]
         self._count(schema, len(value), path, "Items", "items")
-        if schema.get("uniqueItems") is True:
-            seen = {json.dumps(item, sort_keys=True, default=str) for item in checked}
-            if len(seen) < len(checked):
-                self.refuse(path, "must not hold the same item twice")
-        if isinstance(contains := schema.get("contains"), Mapping) and not any(
-            self.fits(contains, item) for item in checked
-        ):
-            self.refuse(path, "lacks an item it must contain")
+        if schema.get("uniqueItems") is True and len({_key(item) for item in checked}) < len(checked):
+            self.refuse(path, "must not hold the same item twice")
+        if isinstance(contains := schema.get("contains"), Mapping | bool):
+            found = sum(self.fits(contains, item) for item in checked)
+            low, high = _bound(schema, "minContains"), _bound(schema, "maxContains")
+            if found < (1 if low is None else low):
+                self.refuse(path, "lacks an item it must contain")
+            elif high is not None and found > high:
+                self.refuse(path, f"must hold at most {high} items of one kind, not {found}")
         return checked
 
     def _text(self, schema: Schema, value: str, path: str) -> None:
@@ -240,21 +336,22 @@ class _Check:
             ("exclusiveMinimum", lambda v, b: v > b, "more than"),
             ("exclusiveMaximum", lambda v, b: v < b, "less than"),
         ]
+        if not -math.inf < value < math.inf:
+            self.refuse(path, "must be a finite number")
+            return
         for keyword, holds, phrase in bounds:
-            bound = schema.get(keyword)
-            if isinstance(bound, int | float) and not isinstance(bound, bool) and not holds(value, bound):
-                self.refuse(path, f"must be {phrase} {bound}, not {value}")
-        step = schema.get("multipleOf")
-        if isinstance(step, int | float) and step > 0 and math.isfinite(value):
-            times = value / step
-            if not math.isclose(times, round(times), rel_tol=1e-9, abs_tol=1e-9):
-                self.refuse(path, f"must be a multiple of {step}")
+            bound = _bound(schema, keyword)
+            if bound is not None and not holds(value, bound):
+                self.refuse(path, f"must be {phrase} {bound}, not{_shown(value)}")
+        step = _bound(schema, "multipleOf")
+        if step is not None and step > 0 and _exactly(value) % _exactly(step):
+            self.refuse(path, f"must be a multiple of {step}")
 
     def _count(self, schema: Schema, size: int, path: str, keywords: str, unit: str) -> None:
-        low, high = schema.get(f"min{keywords}"), schema.get(f"max{keywords}")
-        if isinstance(low, int) and size < low:
+        low, high = _bound(schema, f"min{keywords}"), _bound(schema, f"max{keywords}")
+        if low is not None and size < low:
             self.refuse(path, f"must have at least {low} {unit}, not {size}")
-        if isinstance(high, int) and size > high:
+        if high is not None and size > high:
             self.refuse(path, f"must have at most {high} {unit}, not {size}")
 
     def _combined(self, schema: Schema, value: Any, path: str) -> Any:
@@ -263,31 +360,42 @@ class _Check:
         for keyword in ("anyOf", "oneOf"):
             if branches := _list(schema.get(keyword)):
                 value = self._any_of(branches, value, path)
-        if isinstance(refused := schema.get("not"), Mapping) and self.fits(refused, value):
+        if isinstance(refused := schema.get("not"), Mapping | bool) and self.fits(refused, value):
             self.refuse(path, "has a form that is not allowed")
-        if isinstance(condition := schema.get("if"), Mapping):
+        if isinstance(condition := schema.get("if"), Mapping | bool):
             branch = schema.get("then" if self.fits(condition, value) else "else")
             value = self.value(branch, value, path) if branch is not None else value
         return value
 
     def _any_of(self, branches: list[Any], value: Any, path: str) -> Any:
+        """A branch that takes the value as it is comes before one that would change it."""
+        if len(branches) > 1 and not self.exact and any(self.fits(branch, value) for branch in branches):
+            return value
         failures = []
         for branch in branches:
-            trial = self.trial()
-            checked = trial.value(branch, value, path)
+            trial = _Check(self.root, self.budget, self.depth, exact=self.exact)
+            try:
+                checked = trial.value(branch, value, path)
+            except _Enough:
+                checked = value
             if not trial.problems:
                 return checked
             failures.append(trial.problems)
         closest = min(failures, key=len)
-        self.problems += (
-            closest if len(branches) == 1 else [f"none of {len(branches)} forms fits: {'; '.join(closest)}"]
-        )
+        if len(branches) > 1:
+            closest = [f"none of {len(branches)} forms fits: {'; '.join(closest[:3])}"]
+        for sentence in closest:
+            self.problem(sentence)
         return value
 
     def fits(self, schema: Any, value: Any) -> bool:
-        trial = self.trial()
-        trial.value(schema, value, "")
-        return not trial.problems
+        """Whether the value is valid as it is."""
+        trial = _Check(self.root, self.budget, self.depth, exact=True)
+        try:
+            trial.value(schema, value, "")
+        except _Enough:
+            return False
+        return True
 
 
 JSON_TYPES = frozenset(["string", "number", "integer", "boolean", "array", "object", "null"])
@@ -317,29 +425,54 @@ def _from_text(text: str, wanted: frozenset[str]) -> Any:
     """What the text means as JSON, if that is of a wanted type; otherwise the text."""
     if len(text) > 1_000_000:
         return text
+    word = text.strip().lower()
     try:
-        value = json.loads(text.strip().lower() if "boolean" in wanted else text)
+        value = _json(word if word in ("true", "false") else text)
     except (ValueError, RecursionError):
         return text
     kind = _type_of(value)
     if kind == "number" and "integer" in wanted and value.is_integer():
         return int(value)
     fits = kind in wanted or (kind == "integer" and "number" in wanted)
-    return value if fits and kind not in ("null", "string") else text
+    return value if fits else text
 
 
-def _enum_case(enum: Any, value: Any) -> Any:
-    if not isinstance(enum, list) or not isinstance(value, str) or value in enum:
-        return value
-    same = [v for v in enum if isinstance(v, str) and v.lower() == value.strip().lower()]
-    return same[0] if len(same) == 1 else value
+def _key(value: Any) -> Any:
+    """A hashable stand-in that is equal for equal JSON: 1 is 1.0 but not true, in whatever depth."""
+    if isinstance(value, Mapping):
+        return "object", frozenset((key, _key(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return "array", tuple(_key(item) for item in value)
+    if isinstance(value, bool):
+        return "boolean", value
+    return value if value is None or isinstance(value, str | int | float) else repr(value)
 
 
-def _same(a: Any, b: Any) -> bool:
-    return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
+def _size(value: Any) -> int:
+    """How many values there are in a value."""
+    count, waiting = 0, [value]
+    while waiting:
+        inner = waiting.pop()
+        count += 1
+        waiting += inner.values() if isinstance(inner, Mapping) else inner if isinstance(inner, list) else ()
+        if count > 250_000:
+            break
+    return count
 
 
-@lru_cache(maxsize=512)
+def _bound(schema: Schema, keyword: str) -> float | None:
+    bound = schema.get(keyword)
+    if isinstance(bound, float):
+        return bound if math.isfinite(bound) else None
+    return bound if isinstance(bound, int) and not isinstance(bound, bool) else None
+
+
+def _exactly(number: float) -> Fraction:
+    """The number as it is written: .3 is three tenths, although no float is."""
+    return Fraction(number if isinstance(number, int) else repr(number))
+
+
+@lru_cache(maxsize=4096)
 def _pattern(pattern: str) -> SchemaValidator | None:
     """Compiled by pydantic-core's linear-time engine; None for what it cannot run (look-around): left unchecked."""
     try:

@@ -7,16 +7,17 @@ import json
 import logging
 import re
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal, TypedDict, Unpack, overload
 
+from toolsearch.calls import clean
 from toolsearch.errors import DefinitionError, SetupError, UnknownTool
 from toolsearch.functions import Function
 from toolsearch.hygiene import clean_schema, clean_text
 from toolsearch.names import Names, base_name, provider_name
-from toolsearch.read import Definition, read
+from toolsearch.read import Definition, parts, read
 from toolsearch.schema import normalised
 
 __all__ = ["Catalog", "Change", "Kind", "Quarantined", "Tool", "tool"]
@@ -134,19 +135,26 @@ def tool(source: Any = None, /, **marks: Unpack[Marks]) -> Any:
     """
     if source is None:
         return lambda call: tool(call, **marks)
-    definitions = read(source)
-    if len(definitions) != 1:
-        raise DefinitionError(f"this definition holds {len(definitions)} tools; pass it to Catalog instead")
-    return _made(definitions[0], marks)
+    found = list(parts(source))
+    if len(found) != 1:
+        raise DefinitionError(f"this definition holds {len(found)} tools; pass it to Catalog instead")
+    return _made(_definition(found[0]), marks)
+
+
+def _definition(part: Any) -> Definition:
+    return Definition.of(part) if isinstance(part, Tool) else read(part)
 
 
 def _made(definition: Definition, marks: Mapping[str, Any]) -> Tool:
     """The tool a definition describes, cleaned and checked."""
     told = {**definition.marks, **{k: v for k, v in marks.items() if v is not None}}
-    name = told.pop("name", None)
-    if not isinstance(name, str) or not name.strip():
-        raise DefinitionError(f"a tool needs a name, not {name!r}")
-    name, flags = clean_text(name)
+    named = told.pop("name", None)
+    if not isinstance(named, str):
+        raise DefinitionError(f"a tool needs a name, not {named!r}")
+    clear, flags = clean_text(named)
+    if not clear:
+        raise DefinitionError(f"a tool needs a name, not {named!r}; a lambda is given one with tool(call, name='…')")
+    name: str = re.sub(r"[\t\r\n]+", " ", clear)
     if len(name) > 512:
         raise DefinitionError(f"the name {name[:60]!r}… has {len(name)} characters; 512 is the most")
     description = told.pop("description", None) or ""
@@ -155,36 +163,49 @@ def _made(definition: Definition, marks: Mapping[str, Any]) -> Tool:
     description, more = clean_text(description)
     try:
         schema, most = clean_schema(normalised(definition.schema, name))
-        json.dumps(schema)
+        json.dumps(schema, allow_nan=False)
     except (RecursionError, ValueError, TypeError) as error:
         if isinstance(error, DefinitionError):
             raise
         raise DefinitionError(f"the input schema of {name!r} is not JSON: {error}") from None
-    if "run" in told and not callable(told["run"]):
-        raise DefinitionError(f"'run' of {name!r} must be a function, not {told['run']!r}")
+    run, function = told.get("run"), definition.function
+    if run is not None and not callable(run):
+        raise DefinitionError(f"'run' of {name!r} must be a function, not {run!r}")
+    if function is not None and function.call is not run:  # another one was given to run
+        function = None
     kind = told.setdefault("kind", "read")
     if kind not in ("read", "action"):
         raise DefinitionError(f"the kind of {name!r} must be 'read' or 'action', not {kind!r}")
     told.setdefault("repeatable", kind == "read")
     told.setdefault("alone", kind == "action")
-    server = told.get("server")
+    for key in ("repeatable", "alone", "return_direct", "terminal"):
+        if not isinstance(told.get(key, False), bool):
+            raise DefinitionError(f"{key!r} of {name!r} must be true or false, not {told[key]!r}")
+    found = [*definition.flags, *flags, *more, *most]
     for key in ("server", "category", "title", "version"):
-        if told.get(key) is not None and not isinstance(told[key], str):
-            raise DefinitionError(f"{key!r} of {name!r} must be text, not {told[key]!r}")
+        if told.get(key) is not None:
+            (told[key],) = _texts([told[key]], key, name, found)
     for key, make in (("tags", tuple), ("examples", tuple), ("roles", frozenset)):
-        told[key] = make(_texts(told.get(key), key, name))
-    flags = tuple(dict.fromkeys((*flags, *more, *most)))
+        told[key] = make(_texts(told.get(key), key, name, found))
+    flags = tuple(dict.fromkeys(found))
+    server = told["server"] = told.get("server") or None
     tool_id = f"{server}/{name}" if server else name
-    return Tool(tool_id, name, description, schema, flags=flags, function=definition.function, **told)
+    return Tool(tool_id, name, description, schema, flags=flags, function=function, **told)
 
 
-def _texts(value: Any, key: str, name: str) -> list[str]:
+def _texts(value: Any, key: str, name: str, flags: list[str]) -> list[str]:
+    """The texts of a mark, cleaned; a set is put in order, so that the digest is the same in every process."""
     if value is None:
         return []
     items = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
-    texts = [clean_text(item)[0] for item in items if isinstance(item, str)]
-    if len(texts) < len(items):
-        raise DefinitionError(f"{key!r} of {name!r} must be a list of texts, not {value!r}")
+    given = [item for item in items if isinstance(item, str)]
+    if isinstance(value, Mapping) or len(given) < len(items):
+        raise DefinitionError(f"{key!r} of {name!r} must be text, not {value!r}")
+    texts = []
+    for item in sorted(given) if isinstance(value, set | frozenset) else given:
+        text, found = clean_text(item)
+        texts.append(text)
+        flags.extend(found)
     return texts
 
 
@@ -198,7 +219,7 @@ def first_sentence(text: str, limit: int = 160) -> str:
     """Up to the first end of a sentence (not inside "e.g." or "v2.0"), cut between words with an ellipsis."""
     end = len(text)
     for match in _SENTENCE_END.finditer(text):
-        if not _ABBREVIATION.search(text[: match.end()]):
+        if not _ABBREVIATION.search(text[max(0, match.end() - 16) : match.end()]):
             end = match.end()
             break
     sentence = " ".join(text[:end].split())
@@ -270,25 +291,26 @@ class Catalog:
         """Adds many tools with one notice, and returns those now in the catalog; `marks` hold for each."""
         if isinstance(sources, Mapping | str):
             sources = [sources]
-        taken: list[Tool] = []
+        taken: dict[str, Tool] = {}
         added: dict[str, Tool] = {}
         removed: list[Tool] = []
         with self._lock:
-            for source in sources:
-                for made in self._read(source, marks):
-                    before = self._tools.get(made.id)
-                    if before is not None and before == made:
-                        taken.append(before)
-                    elif before is None or self._may_replace(before, source):
-                        if before is not None:
-                            self._drop(before)
-                            if added.pop(before.id, None) is None:
-                                removed.append(before)
-                        self._put(made)
-                        added[made.id] = made
-                        taken.append(made)
-            self._announce(tuple(added.values()), tuple(removed))
-        return taken
+            try:
+                for source in sources:
+                    for made in self._read(source, marks):
+                        before = self._tools.get(made.id)
+                        if before is not None and before == made:
+                            taken[made.id] = before
+                        elif before is None or self._may_replace(before, source):
+                            if before is not None:
+                                self._drop(before)
+                                if added.pop(before.id, None) is None:
+                                    removed.append(before)
+                            self._put(made)
+                            added[made.id] = taken[made.id] = made
+            finally:  # also when `sources` or a collision raised: what is in, every index must know of
+                self._announce(tuple(added.values()), tuple(removed))
+        return list(taken.values())
 
     def remove(self, tool_id: str) -> Tool:
         """Takes a tool out; raises `UnknownTool` if it is not there."""
@@ -303,9 +325,10 @@ class Catalog:
         made = source if isinstance(source, Tool) and not marks else tool(source, **marks)
         with self._lock:
             before = self._tools.get(made.id)
-            if before == made:
-                return made
             self._check_reserved(made)
+            if before == made:  # the same for model and index; what runs may be new
+                self._tools[made.id] = made
+                return made
             if before is not None:
                 self._drop(before, keep_place=True)
             self._put(made)
@@ -317,6 +340,11 @@ class Catalog:
         with self._lock:
             made = {t.id: t for source in sources for t in self._read(source, {**marks, "server": server})}
             before = {t.id: t for t in self._tools.values() if t.server == server}
+            for other in [t for i, t in self._tools.items() if i in made and i not in before]:
+                if self._may_replace(other, made[other.id]):
+                    before[other.id] = other
+                else:
+                    del made[other.id]
             removed = [t for i, t in before.items() if made.get(i) != t]
             added = [t for i, t in made.items() if before.get(i) != t]
             for gone in removed:
@@ -412,38 +440,39 @@ class Catalog:
         with self._lock:
             return [self._tools[i] for i in self._names.near(name, limit, among)]
 
-    def provider_name(self, tool_id: str) -> str:
-        """The name a model sees: legal for every provider and distinct, whatever the order of registration."""
-        held = self[tool_id]
-        shared = len(self._shared[held.name]) > 1 and held.id != held.name
-        return provider_name(held.name, held.id, held.server, shared=shared)
+    def provider_name(self, tool_id: str, among: Container[str] | None = None) -> str:
+        """The name a model sees: legal for every provider and distinct, whatever the order of registration.
+
+        With `among`, tools outside it are as if they were not there: a name does not tell that they are.
+        """
+        with self._lock:
+            held = self[tool_id]
+            namesakes = [i for i in self._shared[held.name] if among is None or i in among]
+        shared = len(namesakes) > 1 and held.id != held.name
+        name = provider_name(held.name, held.id, held.server, shared=shared)
+        if name != held.name and name in self._shared:  # somebody's plain name is what this one would be given
+            name = provider_name(held.name, held.id, held.server, shared=shared, digits=32)
+        return name
 
     # -- inside --------------------------------------------------------------------------------------------------
 
     def _read(self, source: Any, marks: Mapping[str, Any]) -> list[Tool]:
         """The tools in one source; what is wrong with it is written down, not raised."""
-        if isinstance(source, Tool) and not marks:
-            return self._accepted(source, source)
+        made: list[Tool] = []
         try:
-            definitions = [Definition.of(source)] if isinstance(source, Tool) else read(source)
+            found = list(parts(source))
         except Exception as error:
             self._quarantine(source, error)
             return []
-        made: list[Tool] = []
-        for definition in definitions:
+        for part in found:
             try:
-                made += self._accepted(_made(definition, marks), definition.source)
+                one = part if isinstance(part, Tool) and not marks else _made(_definition(part), marks)
+                assert one.digest  # of a `Tool` made by hand it is not known before that it is JSON
+                self._check_reserved(one)
+                made.append(one)
             except Exception as error:
-                self._quarantine(definition.source, error)
+                self._quarantine(part, error)
         return made
-
-    def _accepted(self, made: Tool, source: Any) -> list[Tool]:
-        try:
-            self._check_reserved(made)
-        except DefinitionError as error:
-            self._quarantine(source, error)
-            return []
-        return [made]
 
     def _check_reserved(self, made: Tool) -> None:
         if made.name in self._reserved:
@@ -459,9 +488,10 @@ class Catalog:
             shown = name if isinstance(name, str) else repr(source)
         except Exception:
             shown = f"<{type(source).__name__}>"
-        entry = Quarantined(shown[:80], reason, source)
-        self._quarantined.append(entry)
-        log.warning("quarantined %r: %s", entry.name, reason)
+        entry = Quarantined(clean(shown[:80]), clean(reason[:1_000]), source)
+        if entry not in self._quarantined:  # a source that is read again says nothing new
+            self._quarantined.append(entry)
+            log.warning("quarantined %r: %s", entry.name, entry.reason)
 
     def _may_replace(self, before: Tool, source: Any) -> bool:
         if self._on_collision == "replace":

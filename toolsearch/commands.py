@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated
 
 import typer
@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from toolsearch.catalog import Catalog
+from toolsearch.errors import SetupError
 from toolsearch.files import read_tools
 from toolsearch.hygiene import FLAGS
 from toolsearch.search import ToolSearch
@@ -77,5 +78,17 @@ def _tell_quarantined(catalog: Catalog) -> None:
         Console(stderr=True).print(_plain(f"quarantined {entry.name}: {entry.reason}"))
 
 
+def _mount(command: EntryPoint) -> None:
+    """Adds an installed command; one that cannot be loaded says why when it is called, and harms no other."""
+    try:
+        app.add_typer(command.load(), name=command.name)
+    except Exception as error:
+        reason = f"the command {command.name!r} cannot be loaded: {type(error).__name__}: {error}"
+
+        @app.command(command.name, help=reason, context_settings={"ignore_unknown_options": True})
+        def broken(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
+            raise SetupError(reason)
+
+
 for _command in entry_points(group="toolsearch.commands"):
-    app.add_typer(_command.load(), name=_command.name)
+    _mount(_command)

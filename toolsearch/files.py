@@ -23,12 +23,16 @@ def read_tools(file: str | os.PathLike[str]) -> list[Any]:
         raise SetupError(f"the file {str(path)!r} cannot be read: {error}") from None
     try:
         whole = json.loads(text)
+    except RecursionError:
+        raise SetupError(f"the file {str(path)!r} cannot be read: it is nested too deeply") from None
     except ValueError as error:
         return _lines(path, text, error)
-    if isinstance(whole, dict):
+    if isinstance(whole, dict) and whole.get("type") != "namespace":
         result = whole.get("result", whole)  # the whole JSON-RPC answer
         inner = result.get("tools") if isinstance(result, dict) else None
         return inner if isinstance(inner, list) else [whole]
+    if isinstance(whole, dict):
+        return [whole]
     if isinstance(whole, list):
         return whole
     raise SetupError(f"the file {str(path)!r} holds {type(whole).__name__}, not tools")
@@ -36,11 +40,11 @@ def read_tools(file: str | os.PathLike[str]) -> list[Any]:
 
 def _lines(path: Path, text: str, error: ValueError) -> list[Any]:
     found = []
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(text.split("\n"), 1):  # not `splitlines`: a JSON text may hold U+2028 as it is
         if line.strip():
             try:
                 found.append(json.loads(line))
-            except ValueError as wrong:
+            except (ValueError, RecursionError) as wrong:
                 # A broken first line means that the file was never one definition a line.
                 told = error if number == 1 else f"line {number}: {wrong}"
                 raise SetupError(f"the file {str(path)!r} is neither JSON nor JSON Lines: {told}") from None

@@ -5,38 +5,55 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Mapping
-from functools import lru_cache
-from typing import Any, get_type_hints
+from functools import lru_cache, partial
+from typing import Annotated, Any, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
+from pydantic.json_schema import GenerateJsonSchema
+from pydantic_core import PydanticUndefined
 
 from toolsearch.arguments import ArgumentsError
 from toolsearch.calls import ToolContext
 from toolsearch.errors import DefinitionError
+from toolsearch.hygiene import DATA
 
 __all__ = ["Function", "context_parameters", "is_async", "read_docstring"]
 
 
+class _Schema(GenerateJsonSchema):
+    # A default that is not JSON stays the function's own; nobody needs to be warned.
+    ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+
 class Function:
-    """A callable read once: `name`, `description`, `schema`, and `bind` from a model's arguments to Python values."""
+    """A callable read once: `name`, `description`, `schema`, and `bind` from a model's arguments to Python values.
+
+    What a `functools.partial` binds by name belongs to the program: it is neither in the schema nor for the model.
+    """
 
     def __init__(self, call: Callable[..., Any]) -> None:
+        if isinstance(call, type):
+            raise DefinitionError(f"{call.__name__!r} is a class; pass a function, a bound method or an instance")
         self.call = call
         self.is_async = is_async(call)
         self.name = _name(call)
         try:
             parameters = list(inspect.signature(call).parameters.values())
-            hints = get_type_hints(_annotated(call), include_extras=True)
-        except (TypeError, ValueError, NameError) as error:
+            hints = _hints(_annotated(call))
+        except Exception as error:  # an annotation in quotes is code, which can fail in any way
             raise DefinitionError(f"the signature of {self.name!r} cannot be read: {error}") from error
-        self.description, texts = read_docstring(inspect.getdoc(_documented(call)) or "")
+        if parameters and parameters[0].name in ("self", "cls") and parameters[0].annotation is inspect.Parameter.empty:
+            raise DefinitionError(f"{self.name!r} is a method without its object; pass it bound, as thing.{self.name}")
+        self.description, texts = read_docstring(_docstring(call))
         self.context = context_parameters(call)
-        self.positional = [p.name for p in parameters if p.kind is p.POSITIONAL_ONLY]
+        self.positional = {p.name: p.default for p in parameters if p.kind is p.POSITIONAL_ONLY}
+        self._bound = frozenset(call.keywords) if isinstance(call, partial) else frozenset[str]()
         self._fields: dict[str, str] = {}
-        self._model = self._read([p for p in parameters if p.name not in self.context], hints, texts)
-        self.schema = _untitled(self._model.model_json_schema(by_alias=True))
+        self._given: set[str] = set()  # fields whose default is pydantic's to give
+        kept = [p for p in parameters if p.name not in self.context and p.name not in self._bound]
+        self._model = self._read(kept, hints, texts)
 
     def _read(self, parameters: list[inspect.Parameter], hints: Mapping[str, Any], texts: Mapping[str, str]) -> Any:
         fields: dict[str, Any] = {}
@@ -52,11 +69,19 @@ class Function:
             self._fields[field] = parameter.name
             default = ... if parameter.default is parameter.empty else parameter.default
             hint = hints.get(parameter.name, Any)
-            told = next((m.description for m in getattr(hint, "__metadata__", ()) if isinstance(m, FieldInfo)), None)
-            fields[field] = (hint, Field(default, alias=parameter.name, description=told or texts.get(parameter.name)))
+            if isinstance(default, FieldInfo):
+                self._given |= set() if default.is_required() else {field}
+                hint = Annotated[hint, default]
+                default = default.get_default(call_default_factory=True, validated_data={})
+            told = next((text for m in getattr(hint, "__metadata__", ()) if (text := _told(m))), None)
+            told = told or texts.get(parameter.name)
+            default = ... if default is PydanticUndefined else default
+            fields[field] = (hint, Field(default, alias=parameter.name, description=told))
         config = ConfigDict(arbitrary_types_allowed=False, extra="allow" if extra else "forbid")
         try:
-            return create_model("arguments", __config__=config, **fields)
+            model = create_model("arguments", __config__=config, **fields)
+            self.schema = _untitled(model.model_json_schema(by_alias=True, schema_generator=_Schema))
+            return model
         except (PydanticSchemaGenerationError, PydanticUserError, NameError, TypeError) as error:
             first = str(error).splitlines()[0]
             raise DefinitionError(f"the parameters of {self.name!r} have no JSON Schema: {first}") from error
@@ -70,43 +95,61 @@ class Function:
                 [f"{'.'.join(map(str, e['loc']))!r}: {e['msg']}" for e in error.errors(include_url=False)]
             ) from None
         # Only what was given is passed on, so that a default stays the function's own object.
-        values = {name: getattr(model, f) for f, name in self._fields.items() if f in model.model_fields_set}
-        values |= model.__pydantic_extra__ or {}
+        passed = model.model_fields_set | self._given
+        values = {name: getattr(model, f) for f, name in self._fields.items() if f in passed}
+        extra = model.__pydantic_extra__ or {}
+        if taken := sorted(self._bound & extra.keys()):
+            raise ArgumentsError([f"there is no argument {name!r}" for name in taken])
+        values |= extra
         values |= dict.fromkeys(self.context, context)
-        positional = []
-        for name in self.positional:
-            if name not in values:
-                break
-            positional.append(values.pop(name))
-        return positional, values
+        given = [i for i, name in enumerate(self.positional) if name in values]
+        before = list(self.positional.items())[: max(given, default=-1) + 1]
+        return [values.pop(name, default) for name, default in before], values
 
 
 def is_async(call: Any) -> bool:
     """Whether calling gives an awaitable; partials, methods and objects with an async `__call__` included."""
-    while hasattr(call, "func"):
+    return inspect.iscoroutinefunction(_inner(call)) or inspect.iscoroutinefunction(_annotated(call))
+
+
+def _inner(call: Any) -> Any:
+    while isinstance(call, partial):
         call = call.func
-    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(_annotated(call))
+    return call
 
 
 def _name(call: Any) -> str:
-    while hasattr(call, "func"):
-        call = call.func
+    """The function's name, or that of an instance's class in snake case; "" for a lambda, which needs one given."""
+    call = _inner(call)
     name = getattr(call, "__name__", None) or re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", type(call).__name__).lower()
-    if name == "<lambda>":
-        raise DefinitionError("a lambda has no name; pass tool(call, name='...') instead")
-    return str(name)
+    return "" if name == "<lambda>" else str(name)
 
 
 def _annotated(call: Any) -> Any:
-    while hasattr(call, "func"):
-        call = call.func
+    call = _inner(call)
     return call if inspect.isroutine(call) else type(call).__call__
 
 
-def _documented(call: Any) -> Any:
-    while hasattr(call, "func"):
-        call = call.func
-    return call
+def _hints(call: Any) -> dict[str, Any]:
+    """The annotations, evaluated; `ToolContext` is known also where it is imported for type checkers only."""
+    try:
+        return get_type_hints(call, include_extras=True)
+    except NameError:
+        return get_type_hints(call, localns={"ToolContext": ToolContext}, include_extras=True)
+
+
+def _docstring(call: Any) -> str:
+    call = _inner(call)
+    own = call if inspect.isroutine(call) or type(call).__doc__ else _annotated(call)
+    return inspect.getdoc(own) or ""
+
+
+def _told(metadata: Any) -> str | None:
+    """The description in one item of `Annotated`: pydantic's `Field`, `Doc`, or a plain text."""
+    if isinstance(metadata, str):
+        return metadata
+    text = getattr(metadata, "description", None) or getattr(metadata, "documentation", None)
+    return text if isinstance(text, str) else None
 
 
 def _untitled(node: Any, names: bool = False) -> Any:
@@ -116,7 +159,9 @@ def _untitled(node: Any, names: bool = False) -> Any:
     if not isinstance(node, dict):
         return node
     return {
-        key: _untitled(value, names=key in ("properties", "$defs") and not names)
+        key: value
+        if key in DATA and not names
+        else _untitled(value, names=key in ("properties", "$defs") and not names)
         for key, value in node.items()
         if names or key != "title" or not isinstance(value, str)
     }
@@ -166,11 +211,24 @@ def _flowed(text: str) -> str:
     return "\n\n".join(p for p in paragraphs if p)
 
 
-@lru_cache(maxsize=4096)
 def context_parameters(call: Callable[..., Any]) -> tuple[str, ...]:
-    """The names of a callable's parameters annotated `ToolContext`."""
+    """The names of a callable's parameters annotated `ToolContext`, also `ToolContext | None`."""
+    names = _context_parameters(_annotated(call))
+    if names and isinstance(call, partial):
+        names = tuple(n for n in names if n in inspect.signature(call).parameters and n not in call.keywords)
+    return names
+
+
+@lru_cache(maxsize=4096)
+def _context_parameters(call: Callable[..., Any]) -> tuple[str, ...]:
     try:
-        hints = get_type_hints(_annotated(call))
-    except (TypeError, NameError):
+        hints = _hints(call)
+    except Exception:
         hints = getattr(call, "__annotations__", {})
-    return tuple(name for name, hint in hints.items() if hint in (ToolContext, "ToolContext") and name != "return")
+    return tuple(name for name, hint in hints.items() if name != "return" and _is_context(hint))
+
+
+def _is_context(hint: Any) -> bool:
+    if isinstance(hint, str):  # an annotation beside this one could not be evaluated
+        return re.search(r"\bToolContext\b(?!\s*\])|Optional\[\s*ToolContext", hint) is not None
+    return hint is ToolContext or any(arg is ToolContext for arg in get_args(hint))

@@ -12,12 +12,16 @@ from difflib import SequenceMatcher
 __all__ = ["LEGAL", "Names", "base_name", "provider_name", "squashed"]
 
 LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what OpenAI and Anthropic both accept
+_OTHER = re.compile("[^a-z0-9]+")
 _PREFIX = re.compile(r".*(?:__|/|::|:|\.)(?=[^\W_])")
 
 
 def squashed(text: str) -> str:
     """Letters and digits alone, case-folded: `Create-Issue` and `create_issue` are spelled the same."""
-    return "".join(c for c in unicodedata.normalize("NFKC", text).casefold() if c.isalnum())
+    if text.isascii():
+        return _OTHER.sub("", text.lower())
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    return "".join(c for c in folded if c.isalnum() or unicodedata.category(c)[0] == "M")  # marks are vowels, say
 
 
 def base_name(name: str, server: str | None = None) -> str:
@@ -31,7 +35,7 @@ def base_name(name: str, server: str | None = None) -> str:
     return short
 
 
-def provider_name(name: str, tool_id: str, server: str | None, *, shared: bool) -> str:
+def provider_name(name: str, tool_id: str, server: str | None, *, shared: bool, digits: int = 8) -> str:
     """The name a provider is given: a legal name nobody else has stays; any other gets a hash of the tool's id.
 
     It depends on the tool alone, and on whether its plain name is `shared`, so no order of registration changes it.
@@ -39,7 +43,7 @@ def provider_name(name: str, tool_id: str, server: str | None, *, shared: bool) 
     if LEGAL.fullmatch(name) and not shared:
         return name
     readable = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{server}_{name}" if shared and server else name).strip("_") or "tool"
-    return f"{readable[:55]}_{hashlib.sha256(tool_id.encode()).hexdigest()[:8]}"
+    return f"{readable[: 63 - digits]}_{hashlib.sha256(tool_id.encode()).hexdigest()[:digits]}"
 
 
 class Names:

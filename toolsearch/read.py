@@ -10,7 +10,7 @@ from toolsearch.arguments import JSON_TYPES
 from toolsearch.errors import DefinitionError
 from toolsearch.functions import Function
 
-__all__ = ["Definition", "read"]
+__all__ = ["Definition", "parts", "read"]
 
 _MARKS = """
     name description server title category tags examples kind repeatable alone return_direct terminal roles version run
@@ -32,46 +32,58 @@ class Definition:
     schema: Any
     source: Any
     function: Function | None = None
+    flags: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, tool: Any) -> Definition:
         """A finished `Tool` taken apart, so that marks can replace some of it."""
         marks = {f.name: getattr(tool, f.name) for f in fields(tool) if f.name in _MARKS}
-        return cls(marks, tool.input_schema, tool, tool.function)
+        # What follows from the kind is left to follow from another one.
+        if tool.repeatable == (tool.kind == "read"):
+            del marks["repeatable"]
+        if tool.alone == (tool.kind == "action"):
+            del marks["alone"]
+        return cls(marks, tool.input_schema, tool, tool.function, tool.flags)
 
 
-def read(source: Any) -> list[Definition]:
-    """The definitions in one source, usually one; raises `DefinitionError` for what is none."""
+def read(source: Any) -> Definition:
+    """The definition in one source, a function or one of `parts`; raises `DefinitionError` for what is none."""
     if isinstance(source, Mapping):
-        return [_from_mapping(part) for part in _parts(source)]
-    if callable(source) and not _looks_defined(source):
-        function = Function(source)
-        return [
-            Definition(
-                {"name": function.name, "description": function.description, "run": source},
-                function.schema,
-                source,
-                function,
-            )
-        ]
+        return _from_mapping(source)
     if _looks_defined(source):
-        return [_from_object(source)]
+        return _from_object(source)
+    if callable(source):
+        function = Function(source)
+        marks = {"name": function.name, "description": function.description, "run": source}
+        return Definition(marks, function.schema, source, function)
     raise DefinitionError(
         f"{type(source).__name__} is not a tool: pass a function, a dict with a name, or an MCP tool object"
     )
 
 
-def _parts(source: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """The single definitions in a dict: itself, or the list it wraps (`tools/list`, Gemini, an OpenAI namespace)."""
+def parts(source: Any, namespace: str | None = None, depth: int = 0) -> Iterator[Any]:
+    """What one source holds, each unread: itself, or the entries of the lists it wraps.
+
+    Such are a `tools/list` result (also in its JSON-RPC envelope, also an SDK's object), Gemini's
+    `functionDeclarations`, and an OpenAI namespace, whose name becomes its tools' server.
+    """
+    if isinstance(source, Mapping) and "name" not in source and isinstance(source.get("result"), Mapping):
+        source = source["result"]
     for key in ("functionDeclarations", "function_declarations", "tools"):
-        if isinstance(inner := source.get(key), list):
-            namespace = source.get("name") if source.get("type") == "namespace" else None
+        inner = source.get(key) if isinstance(source, Mapping) else getattr(source, key, None)
+        if isinstance(inner, list) and depth < 8 and _is_list(source):
+            name = source.get("name") if isinstance(source, Mapping) else None
             for part in inner:
-                if not isinstance(part, Mapping):
-                    raise DefinitionError(f"an entry of {key!r} is {type(part).__name__}, not a definition")
-                yield {"server": namespace, **part} if namespace else part
+                yield from parts(part, name if isinstance(name, str) and name else namespace, depth + 1)
             return
-    yield source
+    yield {"server": namespace, **source} if namespace and isinstance(source, Mapping) else source
+
+
+def _is_list(source: Any) -> bool:
+    """Whether something with a list of tools is but its wrapping: a tool of its own has a name, or a schema."""
+    if not isinstance(source, Mapping):
+        return not callable(source) and not hasattr(source, "name")
+    return source.get("type") == "namespace" or not ("name" in source or any(key in source for key in _SCHEMAS))
 
 
 def _from_mapping(source: Mapping[str, Any]) -> Definition:
@@ -79,32 +91,29 @@ def _from_mapping(source: Mapping[str, Any]) -> Definition:
     body: dict[str, Any] = {**source, **inner} if isinstance(inner, Mapping) else dict(source)
     if callable(inner):
         body.setdefault("run", inner)
-    marks = {key: body[key] for key in _MARKS if body.get(key) is not None}
-    marks |= _from_annotations(body.get("annotations"), is_mcp="inputSchema" in body or "annotations" in body)
-    if isinstance(meta := body.get("_meta"), Mapping):
-        marks = {**{k: v for k, v in meta.items() if k in ("server", "category", "tags", "examples")}, **marks}
-    if "input_examples" in body:
-        marks.pop("examples", None)
-    marks |= {k: body[k] for k in ("kind", "repeatable", "alone") if body.get(k) is not None}
+    marks = _from_annotations(body.get("annotations"))
+    if isinstance(meta := body.get("_meta", body.get("meta")), Mapping):
+        marks |= {k: v for k, v in meta.items() if k in ("server", "category", "tags", "examples")}
+    marks |= {key: body[key] for key in _MARKS if body.get(key) is not None}
     schema = next((body[key] for key in _SCHEMAS if key in body), None)
     function = Function(body["run"]) if callable(body.get("run")) and schema is None else None
     if function is not None:
-        marks.setdefault("description", function.description)
+        marks = {"name": function.name, "description": function.description, **marks}
         return Definition(marks, function.schema, source, function)
     return Definition(marks, _described(schema), source)
 
 
-def _from_annotations(annotations: Any, *, is_mcp: bool) -> dict[str, Any]:
+def _from_annotations(annotations: Any) -> dict[str, Any]:
     """Marks from MCP's hints. Its default is "may change something"; a tool without hints says nothing."""
     if not isinstance(annotations, Mapping):
         return {}
     told: dict[str, Any] = {}
     if isinstance(annotations.get("title"), str):
         told["title"] = annotations["title"]
-    if is_mcp:
-        told["kind"] = "read" if annotations.get("readOnlyHint") is True else "action"
-        if annotations.get("idempotentHint") is True:
-            told["repeatable"] = True
+    read_only = annotations.get("readOnlyHint", annotations.get("read_only_hint"))
+    told["kind"] = "read" if read_only is True else "action"
+    if annotations.get("idempotentHint", annotations.get("idempotent_hint")) is True:
+        told["repeatable"] = True
     return told
 
 
@@ -134,7 +143,7 @@ def _from_object(source: Any) -> Definition:
     body = {
         key: value for key, value in body.items() if value is not None and not (key == "run" and not callable(value))
     }
-    body["annotations"] = getattr(source, "annotations", None)
+    body |= {key: getattr(source, key, None) for key in ("annotations", "meta")}
     for key in ("annotations", *_SCHEMAS[:5]):
         if (dump := getattr(body.get(key), "model_dump", None)) is not None:
             body[key] = dump(by_alias=True, exclude_none=True, mode="json")

@@ -3,24 +3,33 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
-from toolsearch.arguments import resolve
+from toolsearch.arguments import JSON_TYPES, resolve
 from toolsearch.errors import DefinitionError
+from toolsearch.hygiene import DATA
 
 __all__ = ["argument_texts", "exported", "normalised", "shortened"]
 
 log = logging.getLogger("toolsearch")
 
 _COMBINATORS = ("anyOf", "oneOf", "allOf")
+_MAPS = frozenset("properties patternProperties dependentSchemas $defs definitions".split())  # of names to schemas
+# What people who think of Python, Java or C write for a type of JSON.
+_TYPES = {
+    "str": "string", "text": "string", "int": "integer", "long": "integer", "float": "number", "double": "number",
+    "bool": "boolean", "list": "array", "tuple": "array", "dict": "object", "none": "null",
+}  # fmt: skip
 
 
 def normalised(schema: Any, tool: str) -> dict[str, Any]:
     """A new schema of type object with `properties`; what it accepts is unchanged.
 
-    None and {} mean "no arguments known". Gemini's upper-case types and `nullable` become standard. Raises
+    None and {} mean "no arguments known". Gemini's upper-case types and `nullable` become standard, and so do the types
+    of Python; a keyword set to null, and a type nobody knows, say nothing and are dropped at every level. Raises
     `DefinitionError`, naming the tool, for what is not a schema of an object.
     """
     if schema is None or schema is True:
@@ -29,18 +38,23 @@ def normalised(schema: Any, tool: str) -> dict[str, Any]:
         raise DefinitionError(f"the input schema of {tool!r} must be a JSON object, not {type(schema).__name__}")
     root = _standard(schema)
     kind = root.get("type")
-    if kind not in (None, "object") and not (isinstance(kind, list) and "object" in kind):
-        raise DefinitionError(f"the input schema of {tool!r} must have type 'object', not {kind!r}")
-    properties = root.get("properties") or {}
+    if (kind is None and schema.get("type") is not None) or (kind not in (None, "object") and "object" not in kind):
+        raise DefinitionError(f"the input schema of {tool!r} must have type 'object', not {schema['type']!r}")
+    properties = schema.get("properties") or {}
     if not isinstance(properties, Mapping):
         raise DefinitionError(f"'properties' in the input schema of {tool!r} must be an object, not {properties!r}")
-    required = root.pop("required", None)
-    rest = {k: v for k, v in root.items() if k not in ("type", "properties")}
+    for name, argument in properties.items():
+        if not isinstance(argument, Mapping | bool | None):
+            raise DefinitionError(f"the schema of {str(name)!r} in {tool!r} must be a JSON object, not {argument!r}")
+    properties = root.get("properties") or {}
+    required = schema.get("required")
+    rest = {k: v for k, v in root.items() if k not in ("type", "properties", "required")}
     made: dict[str, Any] = {"type": "object", "properties": dict(properties)}
     if names := [required] if isinstance(required, str) else required:
         if not isinstance(names, list | tuple):
             raise DefinitionError(f"'required' in the input schema of {tool!r} must be a list of names, not {names!r}")
-        made["required"] = [str(name) for name in names]
+        if texts := [name for name in names if isinstance(name, str)]:
+            made["required"] = list(dict.fromkeys(texts))
     return made | rest
 
 
@@ -49,15 +63,41 @@ def _standard(node: Any, names: bool = False) -> Any:
         return [_standard(item) for item in node]
     if not isinstance(node, Mapping):
         return node
-    copy = {str(k): _standard(v, k in ("properties", "$defs", "definitions") and not names) for k, v in node.items()}
-    if names:
-        return copy
-    if isinstance(kind := copy.get("type"), str) and kind.isupper():
-        copy["type"] = kind.lower()
-    if copy.get("nullable") is True and isinstance(copy.get("type"), str):
-        copy["type"] = [copy["type"], "null"]
-        del copy["nullable"]
+    if names:  # a map of names; null stands for a schema that says nothing, as `true` does
+        return {str(k): {} if v is None or v is True else _standard(v) for k, v in node.items()}
+    copy: dict[str, Any] = {}
+    for key, value in node.items():
+        if key in DATA:
+            infinite = key == "default" and isinstance(value, float) and not math.isfinite(value)
+            if not infinite and (value is not None or key in ("const", "default")):
+                copy[key] = value  # a value, which only looks like a schema
+        elif key == "type" and isinstance(value, str | list | tuple):
+            kinds = [value] if isinstance(value, str) else [kind for kind in value if isinstance(kind, str)]
+            known = [kind for name in kinds if (kind := _TYPES.get(name.lower(), name.lower())) in JSON_TYPES]
+            if known:
+                copy["type"] = known[0] if isinstance(value, str) else list(dict.fromkeys(known))
+        elif key == "required" and isinstance(value, str):
+            copy["required"] = [value]
+        elif key in ("type", "required") or key in _MAPS:
+            fits = isinstance(value, Mapping) if key in _MAPS else isinstance(value, list | tuple)
+            if fits:
+                copy[key] = _standard(value, names=key in _MAPS)
+        elif value is not None:
+            copy[str(key)] = _standard(value)
+    if copy.pop("nullable", None) is True:
+        _admit_null(copy)
     return copy
+
+
+def _admit_null(schema: dict[str, Any]) -> None:
+    """What Gemini and OpenAPI call `nullable`, said in JSON Schema, in place."""
+    kind, enum, branches = schema.get("type"), schema.get("enum"), schema.get("anyOf")
+    if kind is not None:
+        schema["type"] = [*dict.fromkeys([*([kind] if isinstance(kind, str) else kind), "null"])]
+    if isinstance(enum, list | tuple) and None not in enum:
+        schema["enum"] = [*enum, None]
+    if isinstance(branches, list):
+        schema["anyOf"] = [*branches, {"type": "null"}]
 
 
 def exported(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
@@ -76,7 +116,7 @@ def exported(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
             root["properties"] = _merged([root.get("properties") or {}, *(b["properties"] for b in folded)])
             sets = [frozenset(b["required"]) for b in folded]
             common = frozenset().union(*sets) if keyword == "allOf" else sets[0].intersection(*sets)
-            own = [r for r in root.get("required") or [] if isinstance(r, str)]
+            own = [r for r in _list(root.get("required")) if isinstance(r, str)]
             root["required"] = own + [n for b in folded for n in b["required"] if n in common and n not in own]
             root["required"] = list(dict.fromkeys(root["required"]))
             if keyword != "allOf":
@@ -102,13 +142,17 @@ def _folded(root: Mapping[str, Any], branch: Any, depth: int = 0) -> dict[str, A
     if not isinstance(branch, Mapping) or depth > 8:
         return {"properties": {}, "required": []}
     properties = [branch.get("properties") or {}]
-    required = [r for r in branch.get("required") or [] if isinstance(r, str)]
+    required = [r for r in _list(branch.get("required")) if isinstance(r, str)]
     for keyword in _COMBINATORS:
-        for inner in branch.get(keyword) or []:
+        for inner in _list(branch.get(keyword)):
             folded = _folded(root, inner, depth + 1)
             properties.append(folded["properties"])
             required += folded["required"] if keyword == "allOf" else []
     return {"properties": _merged(properties), "required": list(dict.fromkeys(required))}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
 
 
 def _merged(many: Iterable[Any]) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
 
@@ -81,7 +82,8 @@ class KeywordIndex:
         with self._lock:
             asked, wanted, all_known = self._read(query)
             # Of the character pairs of an unspaced script most lie across words or in endings: three count as one.
-            beyond = 3 * len(wanted) - sum(1 / 3 if is_unspaced(word) else 1 for word in asked)  # a third exactly is 0
+            pairs = sum(map(is_unspaced, asked))
+            beyond = 3 * len(wanted) - len(asked) + pairs * 2 / 3  # above 0 where more than a third is known
             weights = {word: share * self._rarity(word) for word, share in wanted.items()}
             if wanted and all_known and (name := _name_term(frozenset(wanted))) in self._postings.words:
                 weights[name] = sum(weights.values())
@@ -167,5 +169,6 @@ def _name_term(of: frozenset[str]) -> str:
     return "=" + " ".join(sorted(of))
 
 
+@cache
 def _fields_of(bits: int) -> tuple[str, ...]:
     return tuple(name for at, name in enumerate(_FIELD_NAMES) if bits >> at & 1)

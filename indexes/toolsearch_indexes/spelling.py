@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from toolsearch_indexes.stem import LONGEST, stem
 
@@ -46,23 +46,20 @@ class Vocabulary:
         return [near] if near else []
 
     def _nearest(self, word: str, edits: int, holders: Callable[[str], int]) -> str | None:
-        near = [
-            c
-            for c in self._close(word, edits)
-            if (c[0] == word[0] or c[:2] == word[1::-1]) and _distance(word, c, edits) <= edits
-        ]
+        near = [c for c in self._close(word, edits) if _distance(word, c, edits) <= edits]
         if len(word) == 4:  # too many words of four letters are one letter apart
             near = [c for c in near if len(c) != 4 or sorted(c) == sorted(word)]
         return min(near, key=lambda c: (c[0] != word[0], -holders(c), c), default=None)
 
-    def _close(self, word: str, edits: int) -> Iterator[str]:
+    def _close(self, word: str, edits: int) -> list[str]:
         """Known words of about this length, beginning alike, whose letters differ by what the edits can change."""
-        bits = _bits(word)
-        for first in dict.fromkeys(word[:2]):
+        bits, most = _bits(word), 2 * edits
+        found: list[str] = []
+        for beginning in {word[0], word[1] + word[0]}:
             for length in range(len(word) - edits, len(word) + edits + 1):
-                for known, letters in self._letters.get((first, length), {}).items():
-                    if (bits ^ letters).bit_count() <= 2 * edits:
-                        yield known
+                known = self._letters.get((beginning[0], length), {}).items()
+                found += [w for w, letters in known if (bits ^ letters).bit_count() <= most and w.startswith(beginning)]
+        return found
 
 
 def _is_word(word: str) -> bool:

@@ -73,7 +73,7 @@ def spellings(text: str) -> list[str]:
 
 def is_unspaced(word: str) -> bool:
     """Whether a word is a piece of a script written without spaces, where it may lie across two words."""
-    return _UNSPACED_RUN.fullmatch(word) is not None
+    return not word.isascii() and _UNSPACED_RUN.fullmatch(word) is not None
 
 
 def _runs(text: str) -> Iterator[tuple[str, bool]]:

@@ -3,6 +3,7 @@
 What is run
     ```python             compiled and run; `await` at the top level works
     ```console, ```bash   each line that begins with `$ toolsearch` goes to the command line and must exit with 0
+    ```text               right after a Python block, only empty lines between: exactly what that block prints
 
 A comment on a line before a block changes that
     <!-- no-run: reason -->   Python is only compiled, a command is not run; there must be a reason
@@ -17,7 +18,9 @@ and a comment that holds Python prepares what a reader has and the test does not
 
 import ast
 import asyncio
+import contextlib
 import inspect
+import io
 import os
 import re
 import shlex
@@ -46,26 +49,31 @@ class Block:
     text: str
     no_run: str | None = None
     file: str | None = None
+    follows: bool = False  # only empty lines stand between it and the block before
 
 
 def blocks(page: str) -> Iterator[Block]:
     """The blocks of a page in Markdown, in order."""
     lines = iter(enumerate(page.splitlines(), 1))
     marks: dict[str, str] = {}
+    follows = False
     for number, line in lines:
         if SETUP.match(line):
             body = _until(lines, lambda each: each.strip() == "-->")
             yield Block(number + 1, "setup", textwrap.dedent(body))
+            follows = False
         elif mark := MARK.match(line):
             marks[mark["kind"]] = mark["value"]
+            follows = False
         elif fence := FENCE.match(line):
             closing = fence["fence"]
             body = _until(lines, lambda each, closing=closing: each.strip() == closing)
             text = textwrap.dedent(body)
-            yield Block(number + 1, fence["language"], text, marks.get("no-run"), marks.get("file"))
-            marks = {}
+            yield Block(number + 1, fence["language"], text, marks.get("no-run"), marks.get("file"), follows)
+            marks, follows = {}, True
         elif line.strip():
             assert not marks, f"line {number}: the comment {marks} belongs right before a block"
+            follows = False
 
 
 def _until(lines, is_end) -> str:
@@ -90,11 +98,14 @@ def compiled(block: Block, page: Path) -> types.CodeType:
     return compile(source, str(page), "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
 
 
-def run_python(block: Block, page: Path, module: types.ModuleType) -> None:
+def run_python(block: Block, page: Path, module: types.ModuleType) -> str:
+    """Runs the block and gives what it prints."""
     code = compiled(block, page)
-    result = eval(code, module.__dict__)
-    if code.co_flags & inspect.CO_COROUTINE:
-        asyncio.run(result)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        result = eval(code, module.__dict__)
+        if code.co_flags & inspect.CO_COROUTINE:
+            asyncio.run(result)
+    return printed.getvalue()
 
 
 def run_command(arguments: list[str]) -> None:
@@ -118,7 +129,12 @@ def test_every_snippet_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch:
     module = types.ModuleType(name)  # a real module: annotations and pickles find their names in it
     monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.chdir(tmp_path)
+    printed = ""
     for block in blocks(page.read_text("utf-8")):
+        if block.language == "text" and block.follows and printed and not block.file:
+            assert block.text == printed, f"{page.name}:{block.line}: this is not what the block above prints"
+        if block.language != "setup":
+            printed = ""
         if block.no_run is not None:
             assert block.no_run, f"{page.name}:{block.line}: say why this block is not run"
         if block.file:
@@ -128,7 +144,7 @@ def test_every_snippet_of_the_page_runs(page: Path, tmp_path: Path, monkeypatch:
             if block.no_run:
                 compiled(block, page)
             else:
-                run_python(block, page, module)
+                printed = run_python(block, page, module)
         elif block.language in ("console", "bash", "shell", "sh") and not block.no_run:
             for arguments in commands(block):
                 run_command(arguments)
@@ -180,6 +196,7 @@ def test_blocks_are_found_with_their_lines_and_marks() -> None:
     ]  # fmt: skip
     assert [block.no_run for block in found] == [None, None, "needs a key", None, None]
     assert found[4].file == "data/x.json"
+    assert [block.follows for block in found] == [False, False, False, False, False]
     assert list(commands(found[3])) == [["search", "a b", "--tools", "x.json"]]
 
 
@@ -188,6 +205,13 @@ def test_blocks_share_a_namespace_and_may_await() -> None:
     for block in list(blocks(PAGE))[:2]:
         run_python(block, Path("page.md"), module)
     assert module.__dict__["answer"] == 42
+
+
+def test_what_a_block_prints_is_known() -> None:
+    page = "```python\nprint(6 * 7)\n```\n\n```text\n42\n```\n\nA word.\n\n```text\nnot its output\n```\n"
+    code, output, other = blocks(page)
+    assert run_python(code, Path("page.md"), types.ModuleType("page")) == output.text == "42\n"
+    assert (output.follows, other.follows) == (True, False)
 
 
 def test_a_failing_snippet_names_the_line_of_its_page() -> None:

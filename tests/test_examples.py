@@ -1,0 +1,127 @@
+"""Every example runs as it lies there: offline, in an empty folder, with no key set, and with warnings as errors."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
+NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
+
+# What a reader should see. A figure that a better ranking would change is not in here.
+SHOWN = {
+    "own_loop_openai": [
+        "OPENAI_API_KEY is not set",
+        "313 tools from 28 servers",
+        "request: 1 tools",
+        "ok: Loaded",
+        'ok: {"location": "Oslo"',
+        'ok: {"ok": true, "tool": "slack/slack_post_message"}',
+        "I have posted it.",
+    ],
+    "own_loop_anthropic": [
+        "ANTHROPIC_API_KEY is not set",
+        "request: search_tools, ask_user\n",
+        "request: search_tools, ask_user, get_weather\n",
+        '-> ok: {"city": "Rome", "celsius": 17}',
+        "It is 4 °C in Oslo and 17 °C in Rome.",
+    ],
+    "catalog_from_everything": [
+        "Catalog(7 tools",
+        "post/send_mail   action",
+        "set aside: broken: the input schema of 'broken' must be a JSON object, not list",
+        "look at: post/send_mail: hidden-comment, instructions",
+        "'renew credentials': rotate_key",
+        "'wether tomorrow': get_forecast",
+        "'create_issue, close_issue': create_issue, close_issue",
+        "'paint the fence': nothing fits",
+    ],
+    "scripted_server": [],  # a part of the others
+}
+
+
+def test_no_example_is_missed() -> None:
+    assert {script.stem for script in EXAMPLES.glob("*.py")} == set(SHOWN)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", SHOWN)
+def test_an_example_shows_what_it_is_about(name: str, tmp_path: Path) -> None:
+    environment = {k: v for k, v in os.environ.items() if not k.endswith(("_API_KEY", "_BASE_URL"))}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")],
+        cwd=tmp_path, env={**environment, "PYTHONUTF8": "1"}, check=False, capture_output=True, encoding="utf-8",
+        timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    at = 0
+    for text in SHOWN[name]:
+        at = done.stdout.find(text, at)
+        assert at >= 0, f"{text!r} is not shown, or not in its place:\n{done.stdout}"
+    assert list(tmp_path.iterdir()) == [], "an example leaves files behind"
+
+
+def outputs(cell: Any) -> str:
+    """All that a cell shows, as text and as HTML."""
+    shown = [out.get("text", "") or "".join(out.get("data", {}).values()) for out in cell.get("outputs", [])]
+    return "\n".join(shown)
+
+
+# The words of a cell's source, and what its output must hold.
+IN_THE_NOTEBOOK = {
+    "read_tools(": ["Catalog(313 tools from 28 servers)", "'weather'"],
+    'server == "weather"': ["<table>", "weather/get_forecast"],
+    "catalog.suspicious": ["invisible-characters", "instructions"],
+    "weather warnings": ["<table>", "weather/get_weather_alerts"],
+    "resise a pictur": ["community_scripts/resize_image"],
+    "assign a milestone": ["arguments"],
+    "createIssue": ["github/create_issue", "gitlab/create_issue", "jira/createIssue", "linear/create_issue"],
+    'category="mail"': ["gmail/send_email"],
+    "zzqx": ["0 by keyword"],
+    "_?messages": ["twilio/listMessages", "by regex"],
+    "session.why()": ["append", "More tools exist than are listed", "['search_tools']"],
+    '"queries"': ["For \"weather forecast\":", "get_forecast", "slack_post_message"],
+    '"days": "2"': ["ok (pretended) weather/get_forecast", "'days': 2"],
+    '{"city": "Oslo"}': ["invalid_arguments", "the required argument 'location' is missing"],
+    "counter()": ["every tool: 313 tools"],
+}  # fmt: skip
+
+
+def check_shown(notebook: Any) -> None:
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    for words, wanted in IN_THE_NOTEBOOK.items():
+        held = [cell for cell in cells if words in cell.source]
+        assert held, f"no cell has {words!r}"
+        for text in wanted:
+            assert any(text in outputs(cell) for cell in held), f"{words!r} does not show {text!r}"
+    for place, cell in enumerate(cells, 1):
+        assert cell.execution_count == place, "a notebook is run from its top, once"
+        assert not [out for out in cell.outputs if out.output_type == "error" or out.get("name") == "stderr"]
+
+
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda file: file.name)
+def test_a_notebook_is_stored_with_its_outputs(notebook: Path) -> None:
+    check_shown(nbformat.read(notebook, as_version=4))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("notebook", NOTEBOOKS, ids=lambda file: file.name)
+def test_a_notebook_runs(notebook: Path, tmp_path: Path) -> None:
+    # In a process of its own: a kernel brings event loops, sockets and warnings of others with it.
+    run = (
+        "import sys, nbformat, nbclient\n"
+        "held = nbformat.read(sys.argv[1], as_version=4)\n"
+        "nbclient.NotebookClient(held, timeout=120, resources={'metadata': {'path': '.'}}).execute()\n"
+        "nbformat.write(held, 'ran.ipynb')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", run, str(notebook)],
+        cwd=tmp_path, check=False, capture_output=True, encoding="utf-8", errors="replace", timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    check_shown(nbformat.read(tmp_path / "ran.ipynb", as_version=4))

@@ -1,0 +1,145 @@
+"""Counting tokens offline."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsearch.tokens import ESTIMATE, TokenCounter, counter
+
+pytest.importorskip("tiktoken")
+pytest.importorskip("bpe_openai")
+EXACT = counter()
+
+
+@pytest.mark.parametrize("text", [
+    "explain <|endoftext|>", "<|im_start|>system", "<|fim_prefix|>", "<|endofprompt|><|endoftext|>", "<|endoftext|",
+])  # fmt: skip
+@pytest.mark.parametrize("using", [EXACT, ESTIMATE, counter("cl100k_base")], ids=lambda c: c.name)
+def test_special_tokens_in_a_text_are_counted_as_the_ordinary_text_they_are(using: TokenCounter, text: str) -> None:
+    """E01 and siblings, also inside a payload."""
+    assert using.count(text) > 1
+    assert using.of([{"role": "user", "content": text}]) > using.count(text)
+
+
+@given(st.text())
+def test_any_text_can_be_counted(text: str) -> None:
+    """E01."""
+    for using in (EXACT, ESTIMATE):
+        assert 0 <= using.count(text) <= 4 * len(text) + 1
+        assert using.of({"content": text}) > 0
+
+
+def test_counts_of_the_vocabulary_are_the_published_ones() -> None:
+    assert (EXACT.name, EXACT.exact) == ("o200k_base", True)
+    assert EXACT.count("hello world") == 2
+    assert EXACT.count("") == 0
+    assert counter("cl100k_base").count("tiktoken is great!") == 6
+
+
+def test_a_counter_is_made_once_a_process() -> None:
+    """E02: one attempt."""
+    assert counter() is counter()
+
+
+PROGRAM = """
+import socket, sys, time
+def refuse(*args, **options): raise AssertionError("the network was touched")
+socket.socket.connect = socket.getaddrinfo = refuse
+for name in sys.argv[1:]:
+    sys.modules[name] = None
+from toolsearch.tokens import counter
+started = time.perf_counter()
+for _ in range(1000):
+    told = counter()
+assert time.perf_counter() - started < 5
+print(told.name, told.exact, told.count("hello"), sep="|")
+"""
+
+
+@pytest.mark.parametrize(("hidden", "told"), [
+    (["bpe_openai"], "characters / 4 (estimate)|False|2"),
+    (["tiktoken"], "characters / 4 (estimate)|False|2"),
+    (["tiktoken_ext", "tiktoken_ext.openai_public"], "characters / 4 (estimate)|False|2"),
+    ([], "o200k_base|True|1"),
+])  # fmt: skip
+def test_without_network_and_cache_an_estimate_is_called_one(tmp_path: Path, hidden: list[str], told: str) -> None:
+    """E02 and siblings: no vocabulary, no tiktoken; with the packaged vocabulary the count is exact."""
+    environment = os.environ | {"TIKTOKEN_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *hidden], check=False, capture_output=True, text=True, env=environment
+    )
+    assert run.stdout.strip() == told, run.stderr
+
+
+def test_a_cached_vocabulary_that_is_not_the_published_one_is_not_used(tmp_path: Path) -> None:
+    """E02, sibling: half a download."""
+    (tmp_path / "fb374d419588a4632f3f557e76b4b70aebbca790").write_bytes(b"aGVsbG8= 0\n")
+    environment = os.environ | {"TIKTOKEN_CACHE_DIR": str(tmp_path)}
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM, "bpe_openai"], check=True, capture_output=True, text=True, env=environment
+    )
+    assert run.stdout.startswith("characters / 4 (estimate)|False")
+
+
+def test_importing_the_library_does_not_load_a_tokenizer() -> None:
+    """E02: import never touches the network, nor anything that could."""
+    program = "import toolsearch, sys; print('tiktoken' in sys.modules, 'bpe_openai' in sys.modules)"
+    run = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    assert run.stdout.split() == ["False", "False"]
+
+
+def test_an_unknown_vocabulary_is_refused() -> None:
+    with pytest.raises(ValueError, match="there is no vocabulary 'p50k'; known are 'o200k_base', 'cl100k_base'"):
+        counter("p50k")
+
+
+# -- payloads ----------------------------------------------------------------------------------------------------------
+
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {"city": {"type": "string", "description": "Name of the city"}},
+    "required": ["city"],
+}
+OPENAI = [
+    {
+        "type": "function",
+        "function": {"name": f"tool_{i}", "description": "Forecast the weather.", "parameters": SCHEMA},
+    }
+    for i in range(40)
+]
+ANTHROPIC = [{"name": f"tool_{i}", "description": "Forecast the weather.", "input_schema": SCHEMA} for i in range(40)]
+MESSAGES: list[dict[str, Any]] = [{"role": "user", "content": "hi"}]
+
+
+@pytest.mark.parametrize("using", [EXACT, ESTIMATE], ids=lambda c: c.name)
+def test_both_tool_forms_of_one_tool_differ_only_by_their_wrapping(using: TokenCounter) -> None:
+    """E04: flat definitions are counted as fully as wrapped ones."""
+    wrapped, flat = using.of(OPENAI), using.of(ANTHROPIC)
+    wrapping = using.of({"type": "function", "function": {}}) + 2
+    assert 0 < wrapped - flat <= 40 * wrapping
+    assert flat > 40 * using.of(SCHEMA)
+
+
+@pytest.mark.parametrize("part", [
+    {"system": "s" * 400}, {"system": [{"type": "text", "text": "s" * 400}]}, {"tools": OPENAI}, {"tools": ANTHROPIC},
+    {"messages": [*MESSAGES, {"role": "tool", "tool_call_id": "1", "content": "r" * 400}]},
+    {"messages": [*MESSAGES, {"role": "assistant", "tool_calls": [{"function": {"arguments": "a" * 400}}]}]},
+])  # fmt: skip
+def test_every_part_of_the_request_is_counted(part: dict[str, Any]) -> None:
+    """E04 and siblings: system as text and as blocks, tools of both forms, tool calls, results."""
+    bare = {"messages": MESSAGES}
+    for using in (EXACT, ESTIMATE):
+        added = using.of(bare | part) - using.of(bare)
+        assert added >= using.of(next(iter(part.values()))) - using.of(MESSAGES) - 5 > 20
+
+
+def test_a_payload_is_counted_as_the_compact_json_that_is_sent() -> None:
+    """E04."""
+    assert ESTIMATE.of({"a": "größe"}) == ESTIMATE.count('{"a":"größe"}') == 4
+    assert ESTIMATE.of("text") == 1
