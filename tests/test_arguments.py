@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from toolsearch.arguments import ArgumentsError, parse_arguments, resolve, validate_arguments
+from toolsearch.arguments import ArgumentsError, parse_arguments, validate_arguments
+from toolsearch.schema import resolve
 
 
 def of(schema: Any, value: Any, **root: Any) -> Any:

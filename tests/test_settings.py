@@ -39,7 +39,7 @@ def test_the_process_environment_is_read_by_default(monkeypatch: pytest.MonkeyPa
     assert Settings.load().search_tool == "find_tools"
 
 
-@pytest.mark.parametrize("none", ["none", "None", ""])
+@pytest.mark.parametrize("none", ["none", "None", "NONE"])
 def test_a_limit_can_be_taken_away_by_the_environment(none: str) -> None:
     settings = Settings.load(environ={"TOOLSEARCH_MAX_SESSIONS": none, "TOOLSEARCH_TTL_SECONDS": none})
     assert (settings.max_sessions, settings.ttl_seconds) == (None, None)
@@ -83,3 +83,21 @@ def test_a_missing_file_and_a_folder_are_named(tmp_path: Path) -> None:
 def test_settings_do_not_change() -> None:
     with pytest.raises(ValidationError, match="frozen"):
         Settings.of().results = 9  # type: ignore[misc]
+
+
+def test_an_empty_variable_is_not_set() -> None:
+    assert Settings.load(environ={"TOOLSEARCH_MAX_SESSIONS": "", "TOOLSEARCH_MODE": ""}) == Settings()
+
+
+def test_a_variable_that_is_no_setting_is_logged_with_the_name_meant(caplog: pytest.LogCaptureFixture) -> None:
+    Settings.load(environ={"TOOLSEARCH_RESULTZ": "3"})
+    assert "did you mean 'results'?" in caplog.text
+
+
+@pytest.mark.parametrize(("options", "told"), [
+    ({"search_tool": "call_tool"}, "cannot both be 'call_tool'"),
+    ({"results_floor": 50}, "results_floor=50 is above results_ceiling=20"),
+])  # fmt: skip
+def test_settings_that_contradict_each_other_are_refused(options: dict[str, Any], told: str) -> None:
+    with pytest.raises(SetupError, match=told):
+        Settings.of(**options)

@@ -18,9 +18,11 @@ from typing import Any
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
-from toolsearch.calls import clean
+from toolsearch.calls import clean, clean_json
+from toolsearch.schema import pointed_at, resolve
+from toolsearch.values import JSON_TYPES, coerced, comparable, read_json, size, type_of
 
-__all__ = ["JSON_TYPES", "ArgumentsError", "parse_arguments", "resolve", "validate_arguments"]
+__all__ = ["ArgumentsError", "parse_arguments", "validate_arguments"]
 
 Schema = Mapping[str, Any]
 _DEEPEST = 64  # levels of nesting; deeper values and reference loops are refused, not followed
@@ -49,32 +51,23 @@ def parse_arguments(raw: str | Mapping[str, Any] | None) -> dict[str, Any]:
     if value is None or (isinstance(value, str) and not value.strip()):
         return {}
     if not isinstance(value, Mapping):
-        raise ArgumentsError([f"the arguments must be a JSON object, not {_type_of(value)}"])
-    raw = value
+        raise ArgumentsError([f"the arguments must be a JSON object, not {type_of(value)}"])
     try:
-        return {clean(str(key)): _clean(value) for key, value in raw.items()}
+        return {clean(str(key)): clean_json(item) for key, item in value.items()}
     except RecursionError:
         raise ArgumentsError(["the arguments are nested too deeply"]) from None
 
 
 def _decoded(text: str) -> Any:
     try:
-        return _json(text) if text.strip() else None
+        return read_json(text) if text.strip() else None
     except json.JSONDecodeError as error:
-        raise ArgumentsError([f"the arguments are not valid JSON: {error.msg} at character {error.pos}"]) from None
+        what = error.msg.removesuffix(" at")
+        raise ArgumentsError([f"the arguments are not valid JSON: {what} at character {error.pos}"]) from None
     except ValueError as error:  # NaN, or a number of thousands of digits
         raise ArgumentsError([f"the arguments are not valid JSON: {error}"]) from None
     except RecursionError:
         raise ArgumentsError(["the arguments are nested too deeply"]) from None
-
-
-def _json(text: str) -> Any:
-    """JSON as the standard has it: Python's own reader also takes NaN and Infinity."""
-    return json.loads(text, parse_constant=_no_constant)
-
-
-def _no_constant(name: str) -> Any:
-    raise ValueError(f"{name} is not a JSON value")
 
 
 def validate_arguments(schema: Schema, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -97,35 +90,6 @@ def validate_arguments(schema: Schema, arguments: Mapping[str, Any]) -> dict[str
     return result
 
 
-def resolve(root: Schema, schema: Any) -> Any:
-    """The schema behind a chain of local `$ref`s (any JSON pointer); an unknown or circular one allows anything."""
-    for _ in range(_DEEPEST):
-        if not (isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str)):
-            return schema
-        schema = _pointer(root, schema["$ref"])
-    return {}
-
-
-def _pointer(root: Any, ref: str) -> Any:
-    if not ref.startswith("#"):
-        return {}
-    from urllib.parse import unquote
-
-    first, *steps = unquote(ref[1:]).split("/")
-    if first:  # an anchor: a name given elsewhere, which tool schemas do not use
-        return {}
-    at = root
-    for step in steps:
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(at, Mapping) and key in at:
-            at = at[key]
-        elif isinstance(at, list) and key.isdecimal() and len(key) < 10 and int(key) < len(at):
-            at = at[int(key)]
-        else:
-            return {}
-    return at
-
-
 class _Enough(Exception):
     """The outcome of a trial is known."""
 
@@ -134,7 +98,7 @@ class _Budget:
     """What one validation may spend, shared by all its trials, and the enums it has seen."""
 
     def __init__(self, arguments: Any) -> None:
-        self.work = _WORK[0] + _WORK[1] * _size(arguments)
+        self.work = _WORK[0] + _WORK[1] * size(arguments)
         self.hints = _HINTS
         self._enums: dict[int, tuple[frozenset[Any], dict[str, set[str]]]] = {}
 
@@ -144,7 +108,7 @@ class _Budget:
             cases: dict[str, set[str]] = {}
             for text in (v for v in values if isinstance(v, str)):
                 cases.setdefault(text.lower(), set()).add(text)
-            self._enums[id(values)] = frozenset(map(_key, values)), cases
+            self._enums[id(values)] = frozenset(map(comparable, values)), cases
         return self._enums[id(values)]
 
 
@@ -184,15 +148,15 @@ class _Check:
             if not (isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str)):
                 return [*layers, schema]
             layers.insert(0, {k: v for k, v in schema.items() if k != "$ref"})
-            schema = _pointer(self.root, schema["$ref"])
+            schema = pointed_at(self.root, schema["$ref"])
         return layers
 
     def _checked(self, schema: Schema, value: Any, path: str) -> Any:
         wanted = self.types(schema)
         if not self.exact:
-            value = self._enum_case(schema.get("enum"), _coerce(value, wanted))
-        if wanted and _type_of(value) not in wanted and not (_type_of(value) == "integer" and "number" in wanted):
-            self.refuse(path, f"must be {_or(sorted(wanted))}, not {_type_of(value)}{_shown(value)}")
+            value = self._enum_case(schema.get("enum"), coerced(value, wanted))
+        if wanted and type_of(value) not in wanted and not (type_of(value) == "integer" and "number" in wanted):
+            self.refuse(path, f"must be {_or(sorted(wanted))}, not {type_of(value)}{_shown(value)}")
             return value
         self._constants(schema, value, path)
         if isinstance(value, dict):
@@ -237,12 +201,12 @@ class _Check:
         return next(iter(same)) if len(same) == 1 else value
 
     def _constants(self, schema: Schema, value: Any, path: str) -> None:
-        if isinstance(enum := schema.get("enum"), list) and _key(value) not in self.budget.enum(enum)[0]:
+        if isinstance(enum := schema.get("enum"), list) and comparable(value) not in self.budget.enum(enum)[0]:
             some = ", ".join(json.dumps(v, ensure_ascii=False, default=str) for v in enum[:12])
             more = f" … ({len(enum)} values)" if len(enum) > 12 else ""
             hint = self._meant(value, (v for v in enum if isinstance(v, str)))
             self.refuse(path, f"must be one of {some}{more}, not{_shown(value)}{hint}")
-        if "const" in schema and _key(value) != _key(schema["const"]):
+        if "const" in schema and comparable(value) != comparable(schema["const"]):
             self.refuse(path, f"must be {json.dumps(schema['const'], ensure_ascii=False, default=str)}")
 
     def _meant(self, written: Any, known: Iterable[str], at: str = "") -> str:
@@ -250,8 +214,9 @@ class _Check:
         if not isinstance(written, str) or self.exact or self.budget.hints <= 0:
             return ""
         self.budget.hints -= 1
-        near = get_close_matches(written[:64], [k for k in islice(known, 1000) if len(k) <= 64], 1)
-        return f"; did you mean {_join(at, near[0])!r}?" if near else ""
+        spelled = {k.casefold(): k for k in islice(known, 1000) if len(k) <= 64}
+        near = get_close_matches(written[:64].casefold(), spelled, 1)
+        return f"; did you mean {_join(at, spelled[near[0]])!r}?" if near else ""
 
     def _object(self, schema: Schema, value: dict[str, Any], path: str) -> dict[str, Any]:
         properties = schema.get("properties")
@@ -313,7 +278,7 @@ class _Check:
             self.value(first[i] if i < len(first) else rest, item, f"{path}[{i}]") for i, item in enumerate(value)
         ]
         self._count(schema, len(value), path, "Items", "items")
-        if schema.get("uniqueItems") is True and len({_key(item) for item in checked}) < len(checked):
+        if schema.get("uniqueItems") is True and len({comparable(item) for item in checked}) < len(checked):
             self.refuse(path, "must not hold the same item twice")
         if isinstance(contains := schema.get("contains"), Mapping | bool):
             found = sum(self.fits(contains, item) for item in checked)
@@ -398,68 +363,6 @@ class _Check:
         return True
 
 
-JSON_TYPES = frozenset(["string", "number", "integer", "boolean", "array", "object", "null"])
-
-
-def _type_of(value: Any) -> str:
-    if value is None:
-        return "null"
-    for kind, name in ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array")):
-        if isinstance(value, kind):
-            return name
-    return "object" if isinstance(value, Mapping) else type(value).__name__
-
-
-def _coerce(value: Any, wanted: frozenset[str]) -> Any:
-    kind = _type_of(value)
-    if not wanted or kind in wanted or (kind == "integer" and "number" in wanted):
-        return value
-    if kind == "number" and "integer" in wanted and value.is_integer():
-        return int(value)
-    if kind in ("integer", "number") and "string" in wanted:
-        return json.dumps(value)
-    return _from_text(value, wanted) if kind == "string" else value
-
-
-def _from_text(text: str, wanted: frozenset[str]) -> Any:
-    """What the text means as JSON, if that is of a wanted type; otherwise the text."""
-    if len(text) > 1_000_000:
-        return text
-    word = text.strip().lower()
-    try:
-        value = _json(word if word in ("true", "false") else text)
-    except (ValueError, RecursionError):
-        return text
-    kind = _type_of(value)
-    if kind == "number" and "integer" in wanted and value.is_integer():
-        return int(value)
-    fits = kind in wanted or (kind == "integer" and "number" in wanted)
-    return value if fits else text
-
-
-def _key(value: Any) -> Any:
-    """A hashable stand-in that is equal for equal JSON: 1 is 1.0 but not true, in whatever depth."""
-    if isinstance(value, Mapping):
-        return "object", frozenset((key, _key(item)) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return "array", tuple(_key(item) for item in value)
-    if isinstance(value, bool):
-        return "boolean", value
-    return value if value is None or isinstance(value, str | int | float) else repr(value)
-
-
-def _size(value: Any) -> int:
-    """How many values there are in a value."""
-    count, waiting = 0, [value]
-    while waiting:
-        inner = waiting.pop()
-        count += 1
-        waiting += inner.values() if isinstance(inner, Mapping) else inner if isinstance(inner, list) else ()
-        if count > 250_000:
-            break
-    return count
-
-
 def _bound(schema: Schema, keyword: str) -> float | None:
     bound = schema.get(keyword)
     if isinstance(bound, float):
@@ -484,14 +387,6 @@ def _pattern(pattern: str) -> SchemaValidator | None:
 def _matches(pattern: Any, text: str) -> bool:
     compiled = _pattern(pattern) if isinstance(pattern, str) else None
     return compiled is None or compiled.isinstance_python(text)
-
-
-def _clean(value: Any) -> Any:
-    if isinstance(value, str):
-        return clean(value)
-    if isinstance(value, Mapping):
-        return {clean(str(key)): _clean(item) for key, item in value.items()}
-    return [_clean(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _list(value: Any) -> list[Any]:

@@ -1,232 +1,22 @@
-"""Tools and the catalog that holds them: ordered, unique ids, bad ones set aside, every change announced."""
+"""The catalog that holds the tools: ordered, unique ids, bad ones set aside, every change announced."""
 
 from __future__ import annotations
 
-import hashlib
-import json
 import logging
-import re
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Literal, Unpack
 
 from toolsearch.calls import clean
 from toolsearch.errors import DefinitionError, SetupError, UnknownTool
-from toolsearch.functions import Function
-from toolsearch.hygiene import clean_schema, clean_text
-from toolsearch.names import Names, base_name, provider_name
-from toolsearch.read import Definition, parts, read
-from toolsearch.schema import normalised
+from toolsearch.names import Names, provider_name
+from toolsearch.read import parts
+from toolsearch.tools import Kind, Marks, Tool, definition_of, made_from, tool
 
 __all__ = ["Catalog", "Change", "Kind", "Quarantined", "Tool", "tool"]
 
 log = logging.getLogger("toolsearch")
-
-Kind = Literal["read", "action"]
-
-
-@dataclass(frozen=True, eq=False)
-class Tool:
-    """One tool, immutable. Two tools are equal when their digests are: same texts, same schema, same marks.
-
-    `id` never changes and is what permissions, metrics and labels use: "server/name", or the name where there is no
-    server. `description` and the texts in `input_schema` are cleaned; `flags` names what was found in them.
-    `kind` is "action" for a tool that changes something; `alone` (default: every action) runs by itself in a round;
-    `repeatable` may run again after a crash; `return_direct` and `terminal` are for the loop. `roles`: a caller needs
-    one of them to see the tool. `run` does the work; without it the program runs the call itself.
-    """
-
-    id: str
-    name: str
-    description: str = ""
-    input_schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
-    server: str | None = None
-    title: str | None = None
-    category: str | None = None
-    tags: tuple[str, ...] = ()
-    examples: tuple[str, ...] = ()
-    kind: Kind = "read"
-    repeatable: bool = True
-    alone: bool = False
-    return_direct: bool = False
-    terminal: bool = False
-    roles: frozenset[str] = frozenset()
-    version: str | None = None
-    flags: tuple[str, ...] = ()
-    run: Callable[..., Any] | None = None
-    function: Function | None = None
-
-    @cached_property
-    def digest(self) -> str:
-        """SHA-256 over everything a model or a policy can see: texts, schema, marks."""
-        seen: list[Any] = [self.id, self.name, self.title, self.description, self.input_schema, self.server]
-        seen += [
-            self.category,
-            self.tags,
-            self.examples,
-            self.kind,
-            self.repeatable,
-            self.alone,
-            self.return_direct,
-            self.terminal,
-        ]
-        seen += [sorted(self.roles), self.version]
-        return hashlib.sha256(json.dumps(seen, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
-
-    @property
-    def base_name(self) -> str:
-        return base_name(self.name, self.server)
-
-    def summary(self, limit: int = 160) -> str:
-        """The first sentence, at most `limit` characters; an ellipsis says that it was cut."""
-        return first_sentence(self.description or self.fallback_description, limit)
-
-    @property
-    def fallback_description(self) -> str:
-        """What a tool without a description is said to do: its name in words."""
-        spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[-_./:]+", " ", self.base_name).strip().lower()
-        return f"{spaced.capitalize()}." if spaced else self.name
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Tool) and self.digest == other.digest
-
-    def __hash__(self) -> int:
-        return hash(self.digest)
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self.run is None:
-            raise SetupError(f"tool {self.id!r} has no function to run")
-        return self.run(*args, **kwargs)
-
-    def __repr__(self) -> str:
-        return f"Tool({self.id!r}: {self.summary(60)})"
-
-
-class Marks(TypedDict, total=False):
-    """What may be said of a tool beside its definition; each replaces what the definition says itself."""
-
-    name: str
-    description: str
-    server: str
-    title: str
-    category: str
-    tags: Iterable[str]
-    examples: Iterable[str]
-    kind: Kind
-    repeatable: bool
-    alone: bool
-    return_direct: bool
-    terminal: bool
-    roles: Iterable[str]
-    version: str
-    run: Callable[..., Any]
-
-
-@overload
-def tool(source: Callable[..., Any] | Mapping[str, Any], /, **marks: Unpack[Marks]) -> Tool: ...
-@overload
-def tool(**marks: Unpack[Marks]) -> Callable[[Callable[..., Any]], Tool]: ...
-def tool(source: Any = None, /, **marks: Unpack[Marks]) -> Any:
-    """A tool from a function or a definition: `@tool`, `@tool(kind="action")`, or `tool(definition, run=call)`.
-
-    Raises `DefinitionError` for what cannot be a tool. The tool can still be called like the function.
-    """
-    if source is None:
-        return lambda call: tool(call, **marks)
-    found = list(parts(source))
-    if len(found) != 1:
-        raise DefinitionError(f"this definition holds {len(found)} tools; pass it to Catalog instead")
-    return _made(_definition(found[0]), marks)
-
-
-def _definition(part: Any) -> Definition:
-    return Definition.of(part) if isinstance(part, Tool) else read(part)
-
-
-def _made(definition: Definition, marks: Mapping[str, Any]) -> Tool:
-    """The tool a definition describes, cleaned and checked."""
-    told = {**definition.marks, **{k: v for k, v in marks.items() if v is not None}}
-    named = told.pop("name", None)
-    if not isinstance(named, str):
-        raise DefinitionError(f"a tool needs a name, not {named!r}")
-    clear, flags = clean_text(named)
-    if not clear:
-        raise DefinitionError(f"a tool needs a name, not {named!r}; a lambda is given one with tool(call, name='…')")
-    name: str = re.sub(r"[\t\r\n]+", " ", clear)
-    if len(name) > 512:
-        raise DefinitionError(f"the name {name[:60]!r}… has {len(name)} characters; 512 is the most")
-    description = told.pop("description", None) or ""
-    if not isinstance(description, str):
-        raise DefinitionError(f"the description of {name!r} must be text, not {type(description).__name__}")
-    description, more = clean_text(description)
-    try:
-        schema, most = clean_schema(normalised(definition.schema, name))
-        json.dumps(schema, allow_nan=False)
-    except (RecursionError, ValueError, TypeError) as error:
-        if isinstance(error, DefinitionError):
-            raise
-        raise DefinitionError(f"the input schema of {name!r} is not JSON: {error}") from None
-    run, function = told.get("run"), definition.function
-    if run is not None and not callable(run):
-        raise DefinitionError(f"'run' of {name!r} must be a function, not {run!r}")
-    if function is not None and function.call is not run:  # another one was given to run
-        function = None
-    kind = told.setdefault("kind", "read")
-    if kind not in ("read", "action"):
-        raise DefinitionError(f"the kind of {name!r} must be 'read' or 'action', not {kind!r}")
-    told.setdefault("repeatable", kind == "read")
-    told.setdefault("alone", kind == "action")
-    for key in ("repeatable", "alone", "return_direct", "terminal"):
-        if not isinstance(told.get(key, False), bool):
-            raise DefinitionError(f"{key!r} of {name!r} must be true or false, not {told[key]!r}")
-    found = [*definition.flags, *flags, *more, *most]
-    for key in ("server", "category", "title", "version"):
-        if told.get(key) is not None:
-            (told[key],) = _texts([told[key]], key, name, found)
-    for key, make in (("tags", tuple), ("examples", tuple), ("roles", frozenset)):
-        told[key] = make(_texts(told.get(key), key, name, found))
-    flags = tuple(dict.fromkeys(found))
-    server = told["server"] = told.get("server") or None
-    tool_id = f"{server}/{name}" if server else name
-    return Tool(tool_id, name, description, schema, flags=flags, function=function, **told)
-
-
-def _texts(value: Any, key: str, name: str, flags: list[str]) -> list[str]:
-    """The texts of a mark, cleaned; a set is put in order, so that the digest is the same in every process."""
-    if value is None:
-        return []
-    items = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
-    given = [item for item in items if isinstance(item, str)]
-    if isinstance(value, Mapping) or len(given) < len(items):
-        raise DefinitionError(f"{key!r} of {name!r} must be text, not {value!r}")
-    texts = []
-    for item in sorted(given) if isinstance(value, set | frozenset) else given:
-        text, found = clean_text(item)
-        texts.append(text)
-        flags.extend(found)
-    return texts
-
-
-_ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|no|nr|max|min|resp|St|Dr|Mr|Mrs|Ms)|\b[A-Za-z])\.$"
-)
-_SENTENCE_END = re.compile(r"[.!?](?=\s+[^a-z\s])|[。！？]|\n\s*\n")
-
-
-def first_sentence(text: str, limit: int = 160) -> str:
-    """Up to the first end of a sentence (not inside "e.g." or "v2.0"), cut between words with an ellipsis."""
-    end = len(text)
-    for match in _SENTENCE_END.finditer(text):
-        if not _ABBREVIATION.search(text[max(0, match.end() - 16) : match.end()]):
-            end = match.end()
-            break
-    sentence = " ".join(text[:end].split())
-    if len(sentence) <= limit:
-        return sentence
-    cut = sentence[: limit - 1]
-    return (cut[: cut.rfind(" ")] if " " in cut[limit // 2 :] else cut).rstrip(" ,;:.") + "…"
 
 
 @dataclass(frozen=True)
@@ -289,8 +79,13 @@ class Catalog:
 
     def extend(self, sources: Iterable[Any], **marks: Unpack[Marks]) -> list[Tool]:
         """Adds many tools with one notice, and returns those now in the catalog; `marks` hold for each."""
-        if isinstance(sources, Mapping | str):
+        if unknown := marks.keys() - Marks.__annotations__.keys():
+            known = ", ".join(map(repr, Marks.__annotations__))
+            raise SetupError(f"there is no mark {min(unknown)!r}; there are {known}")
+        if isinstance(sources, Mapping | str | Tool) or callable(sources):
             sources = [sources]
+        elif not isinstance(sources, Iterable):
+            raise SetupError(f"tools must be functions, definitions, or lists of them, not {sources!r}")
         taken: dict[str, Tool] = {}
         added: dict[str, Tool] = {}
         removed: list[Tool] = []
@@ -466,7 +261,7 @@ class Catalog:
             return []
         for part in found:
             try:
-                one = part if isinstance(part, Tool) and not marks else _made(_definition(part), marks)
+                one = part if isinstance(part, Tool) and not marks else made_from(definition_of(part), marks)
                 assert one.digest  # of a `Tool` made by hand it is not known before that it is JSON
                 self._check_reserved(one)
                 made.append(one)
@@ -529,11 +324,18 @@ class Catalog:
                 log.exception("a listener of the catalog failed")
 
     def __repr__(self) -> str:
+        told = [_counted(len(self), "tool")]
+        if servers := self.servers:
+            told.append(f"from {_counted(len(servers), 'server')}")
         aside = f", {len(self._quarantined)} quarantined" if self._quarantined else ""
-        return f"Catalog({len(self)} tools from {len(self.servers)} servers{aside})"
+        return f"Catalog({' '.join(told)}{aside})"
 
     def _repr_html_(self) -> str:
         from toolsearch.html import table
 
         rows = [(t.id, t.server or "", t.summary(), ", ".join(t.flags)) for t in self]
         return table(repr(self), ("id", "server", "summary", "flags"), rows, most=50)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"

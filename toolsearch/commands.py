@@ -41,9 +41,8 @@ def search(
     for head in ("score", "tool", "summary", "matched"):
         table.add_column(head, justify="right" if head == "score" else "left")
     for hit in hits:
-        score = "exact" if hit.exact else f"{hit.score:.2f}"
         matched = ", ".join(f"{m.word} ({', '.join(m.fields)})" for m in hit.matched)
-        table.add_row(score, *map(_plain, (hit.tool.id, hit.tool.summary(), matched)))
+        table.add_row(hit.shown_score, *map(_plain, (hit.tool.id, hit.tool.summary(), matched)))
     console = Console()
     console.print(table if hits else _plain(hits.problem or f"Nothing fits {query!r}."))
     if hits.unknown:

@@ -83,7 +83,7 @@ class Function:
             self.schema = _untitled(model.model_json_schema(by_alias=True, schema_generator=_Schema))
             return model
         except (PydanticSchemaGenerationError, PydanticUserError, NameError, TypeError) as error:
-            first = str(error).splitlines()[0]
+            first = str(error).splitlines()[0].partition(". Set `")[0]
             raise DefinitionError(f"the parameters of {self.name!r} have no JSON Schema: {first}") from error
 
     def bind(self, arguments: Mapping[str, Any], context: ToolContext) -> tuple[list[Any], dict[str, Any]]:

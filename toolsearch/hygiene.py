@@ -17,8 +17,10 @@ FLAGS = {
     "hidden-comment": "an HTML comment, which a person reading the rendered text does not see, was removed",
     "invisible-characters": "zero-width, bidirectional or control characters were removed",
     "instructions": "the text addresses the model instead of describing the tool",
-    "keyword-stuffing": "the same words are repeated to win searches",
+    "keyword-stuffing": "words are repeated or lined up to win searches",
 }
+
+_FUNCTION_WORDS = frozenset("a an and as at be by for from if in is it of on or that the this to with you".split())
 
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 # Soft hyphen, joiner and fillers, zero-width, bidi marks and overrides, invisible operators, BOM, annotation marks, tag
@@ -62,10 +64,22 @@ def hostile(text: str) -> tuple[str, ...]:
     flags = []
     if _INSTRUCTIONS.search(text if text.isascii() else unicodedata.normalize("NFKC", text)):
         flags.append("instructions")
-    words = text[:20_000].lower().split()
-    if len(words) >= 60 and len(set(words)) < len(words) / 4:
+    if _is_stuffed(text[:20_000].lower()):
         flags.append("keyword-stuffing")
     return tuple(flags)
+
+
+def _is_stuffed(text: str) -> bool:
+    """Whether a text repeats few words often, or lines up forty with neither punctuation nor a function word."""
+    words = text.split()
+    if len(words) >= 60 and len(set(words)) < len(words) / 4:
+        return True
+    run = 0
+    for word in words:
+        run = run + 1 if word.isalnum() and word not in _FUNCTION_WORDS else 0
+        if run == 40:
+            return True
+    return False
 
 
 def clean_schema(schema: Any) -> tuple[Any, tuple[str, ...]]:

@@ -69,6 +69,11 @@ class Hit:
     matched: tuple[Matched, ...] = ()
     exact: bool = False
 
+    @property
+    def shown_score(self) -> str:
+        """The score as people read it: three decimals, or "exact"."""
+        return "exact" if self.exact else f"{self.score:.3f}"
+
 
 @dataclass(frozen=True)
 class Hits(Sequence[Hit]):
@@ -99,7 +104,7 @@ class Hits(Sequence[Hit]):
         return iter(self.hits)
 
     def __repr__(self) -> str:
-        lines = [f"{h.score:8.3f}  {h.tool.id:32}  {h.tool.summary(70)}" for h in self.hits]
+        lines = [f"{h.shown_score:>8}  {h.tool.id:32}  {h.tool.summary(70)}" for h in self.hits]
         return "\n".join(
             [
                 f"Hits({self.query!r}: {len(self)} by {self.index_name})",
@@ -114,7 +119,7 @@ class Hits(Sequence[Hit]):
         rows = [
             (
                 h.tool.id,
-                f"{h.score:.3f}",
+                h.shown_score,
                 h.tool.summary(),
                 ", ".join(f"{m.word} ({'/'.join(m.fields)})" for m in h.matched),
             )

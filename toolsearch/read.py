@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
-from toolsearch.arguments import JSON_TYPES
 from toolsearch.errors import DefinitionError
 from toolsearch.functions import Function
+from toolsearch.values import JSON_TYPES
 
 __all__ = ["Definition", "parts", "read"]
 
@@ -139,11 +139,9 @@ def _looks_defined(source: Any) -> bool:
 
 def _from_object(source: Any) -> Definition:
     """An SDK's object (MCP `Tool`, Gemini `FunctionDeclaration`): its attributes read as a dict."""
-    body = {key: getattr(source, key) for key in (*_MARKS, *_SCHEMAS[:5]) if hasattr(source, key)}
-    body = {
-        key: value for key, value in body.items() if value is not None and not (key == "run" and not callable(value))
-    }
-    body |= {key: getattr(source, key, None) for key in ("annotations", "meta")}
+    # Its own `run` follows the SDK's convention, not ours, so it is not taken.
+    keys = [key for key in (*_MARKS, *_SCHEMAS[:5]) if key != "run" and getattr(source, key, None) is not None]
+    body = {key: getattr(source, key, None) for key in (*keys, "annotations", "meta")}
     for key in ("annotations", *_SCHEMAS[:5]):
         if (dump := getattr(body.get(key), "model_dump", None)) is not None:
             body[key] = dump(by_alias=True, exclude_none=True, mode="json")

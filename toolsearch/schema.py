@@ -7,15 +7,17 @@ import math
 from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import Any
+from urllib.parse import unquote
 
-from toolsearch.arguments import JSON_TYPES, resolve
 from toolsearch.errors import DefinitionError
 from toolsearch.hygiene import DATA
+from toolsearch.values import JSON_TYPES
 
-__all__ = ["argument_texts", "exported", "normalised", "shortened"]
+__all__ = ["argument_texts", "exported", "normalised", "pointed_at", "resolve", "shortened"]
 
 log = logging.getLogger("toolsearch")
 
+_LONGEST_CHAIN = 64  # of references to references
 _COMBINATORS = ("anyOf", "oneOf", "allOf")
 _MAPS = frozenset("properties patternProperties dependentSchemas $defs definitions".split())  # of names to schemas
 # What people who think of Python, Java or C write for a type of JSON.
@@ -216,3 +218,31 @@ def _warn_once(tool: str, characters: int, length: int) -> None:
         characters,
         length,
     )
+
+
+def resolve(root: Mapping[str, Any], schema: Any) -> Any:
+    """The schema behind a chain of local `$ref`s (any JSON pointer); an unknown or circular one allows anything."""
+    for _ in range(_LONGEST_CHAIN):
+        if not (isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str)):
+            return schema
+        schema = pointed_at(root, schema["$ref"])
+    return {}
+
+
+def pointed_at(root: Any, ref: str) -> Any:
+    """What one local reference points to; {} where that is nothing."""
+    if not ref.startswith("#"):
+        return {}
+    first, *steps = unquote(ref[1:]).split("/")
+    if first:  # an anchor: a name given elsewhere, which tool schemas do not use
+        return {}
+    at = root
+    for step in steps:
+        key = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(at, Mapping) and key in at:
+            at = at[key]
+        elif isinstance(at, list) and key.isdecimal() and len(key) < 10 and int(key) < len(at):
+            at = at[int(key)]
+        else:
+            return {}
+    return at

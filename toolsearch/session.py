@@ -286,7 +286,8 @@ class Session:
 
     def _misfit(self, call: ToolCall, tool: Tool, error: ArgumentsError) -> ToolResult:
         problems = "; ".join(error.problems[:8])
-        text = f"{call.name!r} did not run: {problems}. Correct the arguments and call it again. They are: "
+        end = "" if problems.endswith("?") else "."
+        text = f"{call.name!r} did not run: {problems}{end} Correct the arguments and call it again. They are: "
         return _answer(call, "invalid_arguments", text + schema_text(tool))
 
     # -- running -------------------------------------------------------------------------------------------------
@@ -388,12 +389,13 @@ class Session:
     def _fill(self, outcome: Outcome, tools: list[Tool]) -> None:
         """Takes tools in order until the answer costs too much or a request cannot carry more; the best one always."""
         request = self._tools.most_tokens
+        most = self._settings.answer_tokens * (4 if self.mode == "bridge" else 1)
         outcome.left_out = list(tools)
         while outcome.left_out:
             request -= definition_tokens(outcome.left_out[0])
             outcome.new.append(outcome.left_out.pop(0))
             fits = request >= 0 and len(outcome.new) <= self._tools.room
-            if len(outcome.new) > 1 and not (fits and ESTIMATE.count(outcome.text()) <= self._settings.answer_tokens):
+            if len(outcome.new) > 1 and not (fits and ESTIMATE.count(outcome.text()) <= most):
                 outcome.left_out.insert(0, outcome.new.pop())
                 break
 

@@ -45,7 +45,8 @@ class Settings(BaseModel):
     queries: Annotated[int, Field(ge=1, le=50)] = 8
     """Queries one search call may hold."""
     answer_tokens: Annotated[int, Field(ge=100)] = 1_000
-    """What one search result may cost; what does not fit is neither listed nor loaded, and the result says so."""
+    """What one search result may cost; what does not fit is neither listed nor loaded, and the result says so. Four
+    times as much with "bridge", where results hold the schemas."""
     max_tools: Annotated[int, Field(ge=2)] = 128
     """Tools in one request, the built-in ones counted; past it the oldest found ones leave, and the model is told."""
     max_tool_tokens: Annotated[int, Field(ge=0)] = 0
@@ -94,7 +95,8 @@ class Settings(BaseModel):
             if variable.startswith("TOOLSEARCH_") and variable != "TOOLSEARCH_CONFIG":
                 name = variable.removeprefix("TOOLSEARCH_").lower()
                 if name in cls.model_fields:
-                    found[name] = None if value.lower() in ("", "none") else value
+                    if value:  # an empty variable is one that is not set
+                        found[name] = None if value.lower() == "none" else value
                 else:  # it may be meant for another program, so it is no error
                     log.warning("the variable %s is no setting%s", variable, _near(name, cls))
         return cls.of(**(found | options))

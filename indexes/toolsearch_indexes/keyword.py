@@ -11,6 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
 from itertools import pairwise
@@ -36,6 +37,16 @@ ARRAYS_FROM = 2_000  # tools: where numpy is installed, from here on in its arra
 
 _FIELD_NAMES = tuple(FIELDS)
 _IN_NAME = 1 << _FIELD_NAMES.index("name")
+
+
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """A query as the index reads it."""
+
+    words: list[str]
+    wanted: dict[str, float]  # the words to look for: 1, or `REPAIR` where the spelling was guessed
+    typed: dict[str, str]  # those words as the query spells them
+    all_known: bool  # whether they stand for all of its words
 
 
 class KeywordIndex:
@@ -80,49 +91,51 @@ class KeywordIndex:
 
     def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> list[Scored]:
         with self._lock:
-            asked, wanted, all_known = self._read(query)
+            asked = self._read(query)
+            wanted = asked.wanted
             # Of the character pairs of an unspaced script most lie across words or in endings: three count as one.
-            pairs = sum(map(is_unspaced, asked))
-            beyond = 3 * len(wanted) - len(asked) + pairs * 2 / 3  # above 0 where more than a third is known
+            pairs = sum(map(is_unspaced, asked.words))
+            beyond = 3 * len(wanted) - len(asked.words) + pairs * 2 / 3  # above 0 where more than a third is known
             weights = {word: share * self._rarity(word) for word, share in wanted.items()}
-            if wanted and all_known and (name := _name_term(frozenset(wanted))) in self._postings.words:
+            if wanted and asked.all_known and (name := _name_term(frozenset(wanted))) in self._postings.words:
                 weights[name] = sum(weights.values())
             hits = []
             for score, tool_id in self._postings.top(weights, limit, among) if weights else []:
                 fields = self._tools[tool_id]
                 held = [word for word in wanted if word in fields]
                 if len(held) > 1 or beyond > 0 or (beyond == 0 and fields[held[0]] & _IN_NAME):
-                    hits.append(Scored(tool_id, score, tuple(Matched(w, _fields_of(fields[w])) for w in held)))
+                    hits.append(
+                        Scored(
+                            tool_id, score, tuple(Matched(asked.typed.get(w, w), _fields_of(fields[w])) for w in held)
+                        )
+                    )
             return hits
 
-    def _read(self, query: str) -> tuple[list[str], dict[str, float], bool]:
-        """The words asked; the known ones to look for; whether these stand for all of them.
-
-        A word to look for counts 1, or `REPAIR` where its spelling was guessed.
-        """
+    def _read(self, query: str) -> _Asked:
         vocabulary = self._postings.words
         asked = list(dict.fromkeys(content_words(query)))[:QUERY_WORDS]
         wanted = {word: 1.0 for word in asked if word in vocabulary}
+        spelled = spellings(query)
+        typed = {stem(word): word for word in reversed(spelled)}
         unknown = [word for word in asked if word not in vocabulary]
         if not unknown:
-            return asked, wanted, True
-        spelled = spellings(query)
+            return _Asked(asked, wanted, typed, all_known=True)
         joined: dict[str, str] = {}  # `white board` may be `whiteboard` here
         for before, after in pairwise(spelled[:QUERY_WORDS]):
             for word in (stem(before + after), before + after):
                 if word in vocabulary:
                     joined.setdefault(stem(before), word)
                     joined.setdefault(stem(after), word)
-        spelling = {stem(word): word for word in reversed(spelled)}
         left = 0
         for at, word in enumerate(unknown):
             known = [joined[word]] if word in joined else []
             if not known and at < REPAIRS:
-                known = self._vocabulary.repaired(word, lambda w: len(vocabulary[w]), spelling.get(word, ""))
+                known = self._vocabulary.repaired(word, lambda w: len(vocabulary[w]), typed.get(word, ""))
             for guess in known:
                 wanted.setdefault(guess, REPAIR)
+                typed.setdefault(guess, typed.get(word, word))
             left += not known
-        return asked, wanted, left == 0
+        return _Asked(asked, wanted, typed, all_known=left == 0)
 
     def _rarity(self, word: str) -> float:
         """Inverse document frequency, never negative; next to nothing for a word in every tool."""

@@ -59,9 +59,9 @@ def test_a_hit_says_which_words_were_found_and_where() -> None:
     index = filled([tool("rotate_key", "Rotate a secret", server="vault"), tool("b", "other")])
     (hit,) = index.search("rotate vault secrets", 5)
     assert {m.word: m.fields for m in hit.matched} == {
-        "rotat": ("name", "description"),
+        "rotate": ("name", "description"),
         "vault": ("server",),
-        "secret": ("description",),
+        "secrets": ("description",),
     }
     assert hit.confidence is None
 

@@ -1,0 +1,81 @@
+"""JSON values: read strictly, named by their type, coerced where nothing is lost, and compared."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["JSON_TYPES", "coerced", "comparable", "read_json", "size", "type_of"]
+
+JSON_TYPES = frozenset(["string", "number", "integer", "boolean", "array", "object", "null"])
+
+
+def read_json(text: str) -> Any:
+    """JSON as the standard has it: Python's own reader also takes NaN and Infinity."""
+    return json.loads(text, parse_constant=_no_constant)
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def type_of(value: Any) -> str:
+    """The name of a value's JSON type, or of its Python type where it has none."""
+    if value is None:
+        return "null"
+    for kind, name in ((bool, "boolean"), (int, "integer"), (float, "number"), (str, "string"), (list, "array")):
+        if isinstance(value, kind):
+            return name
+    return "object" if isinstance(value, Mapping) else type(value).__name__
+
+
+def coerced(value: Any, wanted: frozenset[str]) -> Any:
+    """The value as one of the wanted types, if it can be without loss; otherwise as it is. No types: any will do."""
+    kind = type_of(value)
+    if not wanted or kind in wanted or (kind == "integer" and "number" in wanted):
+        return value
+    if kind == "number" and "integer" in wanted and value.is_integer():
+        return int(value)
+    if kind in ("integer", "number") and "string" in wanted:
+        return json.dumps(value)
+    return _from_text(value, wanted) if kind == "string" else value
+
+
+def _from_text(text: str, wanted: frozenset[str]) -> Any:
+    """What the text means as JSON, if that is of a wanted type; otherwise the text."""
+    if len(text) > 1_000_000:
+        return text
+    word = text.strip().lower()
+    try:
+        value = read_json(word if word in ("true", "false") else text)
+    except (ValueError, RecursionError):
+        return text
+    kind = type_of(value)
+    if kind == "number" and "integer" in wanted and value.is_integer():
+        return int(value)
+    fits = kind in wanted or (kind == "integer" and "number" in wanted)
+    return value if fits else text
+
+
+def comparable(value: Any) -> Any:
+    """A hashable stand-in that is equal for equal JSON: 1 is 1.0 but not true, in whatever depth."""
+    if isinstance(value, Mapping):
+        return "object", frozenset((key, comparable(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return "array", tuple(comparable(item) for item in value)
+    if isinstance(value, bool):
+        return "boolean", value
+    return value if value is None or isinstance(value, str | int | float) else repr(value)
+
+
+def size(value: Any) -> int:
+    """How many values there are in a value."""
+    count, waiting = 0, [value]
+    while waiting:
+        inner = waiting.pop()
+        count += 1
+        waiting += inner.values() if isinstance(inner, Mapping) else inner if isinstance(inner, list) else ()
+        if count > 250_000:
+            break
+    return count
