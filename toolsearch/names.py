@@ -12,6 +12,7 @@ from difflib import SequenceMatcher
 __all__ = ["LEGAL", "Names", "base_name", "provider_name", "squashed"]
 
 LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what OpenAI and Anthropic both accept
+SIMILAR = 0.5  # share of common letters from which a name is offered for another
 _OTHER = re.compile("[^a-z0-9]+")
 _PREFIX = re.compile(r".*(?:__|/|::|:|\.)(?=[^\W_])")
 
@@ -76,15 +77,27 @@ class Names:
         return sorted(self._exact.get(squashed(text), ()))
 
     def near(self, text: str, limit: int = 3, among: Container[str] | None = None) -> list[str]:
-        """Ids of the tools with the most similar names, best first; none when nothing is similar."""
+        """Ids of the tools with the most similar names, best first; none when nothing is similar.
+
+        Names that share trigrams are compared letter by letter. Trigrams that very many names hold are left out where
+        rarer ones have brought enough together, so that a look-up stays quick in a large catalog.
+        """
         key = squashed(text[:64])
         wanted = _trigrams([key])
+        holders = sorted((self._trigrams[t] for t in wanted if t in self._trigrams), key=len)
         shared: Counter[str] = Counter()
-        for trigram in sorted(wanted):
-            shared.update(i for i in self._trigrams.get(trigram, ()) if among is None or i in among)
-        closest = sorted(shared.items(), key=lambda item: (-item[1], item[0]))[:40]
-        scored = [(max(SequenceMatcher(None, key, s).ratio() for s in self._spelled[i]), i) for i, _ in closest]
-        return [i for score, i in sorted(scored, key=lambda item: (-item[0], item[1])) if score >= 0.5][:limit]
+        for ids in holders:
+            if len(shared) > 200 and len(ids) > 500:
+                break
+            shared.update(ids if among is None else (i for i in ids if i in among))
+        closest = sorted(shared.items(), key=lambda item: (-item[1], item[0]))[:100]
+        alike = sorted((-max(_dice(wanted, _trigrams([s])) for s in self._spelled[i]), i) for i, _ in closest)[:10]
+        scored = sorted((-max(SequenceMatcher(None, key, s).ratio() for s in self._spelled[i]), i) for _, i in alike)
+        return [i for score, i in scored if -score >= SIMILAR][:limit]
+
+
+def _dice(one: set[str], other: set[str]) -> float:
+    return 2 * len(one & other) / (len(one) + len(other))
 
 
 def _trigrams(keys: Iterable[str]) -> set[str]:

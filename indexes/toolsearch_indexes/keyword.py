@@ -50,9 +50,10 @@ class _Asked:
 
 
 class KeywordIndex:
-    """Fielded BM25, with evidence asked for: where the catalog knows less than a third of a query's words, a hit holds
-    two of them; where it knows just a third, two of them or one in its name. With more than `arrays_from` tools the
-    postings move into numpy arrays, if numpy is installed; the answers stay the same.
+    """Fielded BM25, with evidence asked for.
+
+    Where the catalog knows no more than a third of a query's words, a hit holds two of them, or one in its name. With
+    more than `arrays_from` tools the postings move into numpy arrays, if numpy is installed; the answers stay the same.
     """
 
     name = "keyword"
@@ -103,7 +104,7 @@ class KeywordIndex:
             for score, tool_id in self._postings.top(weights, limit, among) if weights else []:
                 fields = self._tools[tool_id]
                 held = [word for word in wanted if word in fields]
-                if len(held) > 1 or beyond > 0 or (beyond == 0 and fields[held[0]] & _IN_NAME):
+                if len(held) > 1 or beyond > 0 or fields[held[0]] & _IN_NAME:
                     hits.append(
                         Scored(
                             tool_id, score, tuple(Matched(asked.typed.get(w, w), _fields_of(fields[w])) for w in held)
