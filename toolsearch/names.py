@@ -14,6 +14,7 @@ __all__ = ["LEGAL", "Names", "base_name", "provider_name", "squashed"]
 LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what OpenAI and Anthropic both accept
 SIMILAR = 0.5  # share of common letters from which a name is offered for another
 _OTHER = re.compile("[^a-z0-9]+")
+_SEPARATORS = str.maketrans("-. ", "___")
 _PREFIX = re.compile(r".*(?:__|/|::|:|\.)(?=[^\W_])")
 
 
@@ -30,10 +31,13 @@ def base_name(name: str, server: str | None = None) -> str:
     short = _PREFIX.sub("", name) or name
     if "_mcp_" in short:
         short = short.partition("_mcp_")[0] or short
-    if server:
-        head = re.compile(re.escape(server).replace("_", "[-_. ]") + "[-_. ]+(?=.)", re.IGNORECASE)
-        short = head.sub("", short, count=1) if head.match(short) else short
+    if server and _flat(short).startswith(f"{_flat(server)}_"):
+        short = short[len(server) :].lstrip("-_. ") or short
     return short
+
+
+def _flat(name: str) -> str:
+    return name.lower().translate(_SEPARATORS)
 
 
 def provider_name(name: str, tool_id: str, server: str | None, *, shared: bool, digits: int = 8) -> str:

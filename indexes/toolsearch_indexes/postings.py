@@ -138,12 +138,11 @@ class ArrayPostings:
 
 
 class _Column:
-    """Slots and impacts of one word; the arrays are made when read after a change."""
+    """Slots and impacts of one word."""
 
     def __init__(self, np: Any) -> None:
         self._np = np
         self._slots, self._impacts = array("q"), array("d")
-        self._arrays: tuple[Any, Any] | None = None
 
     def __len__(self) -> int:
         return len(self._slots)
@@ -151,17 +150,14 @@ class _Column:
     def append(self, slot: int, impact: float) -> None:
         self._slots.append(slot)
         self._impacts.append(impact)
-        self._arrays = None
 
     def delete(self, slot: int) -> None:
         at = self._slots.index(slot)
         del self._slots[at], self._impacts[at]
-        self._arrays = None
 
     def arrays(self) -> tuple[Any, Any]:
-        if self._arrays is None:
-            self._arrays = self._np.array(self._slots), self._np.array(self._impacts)
-        return self._arrays
+        """Views, no copies: let go of them before the next change."""
+        return self._np.frombuffer(self._slots, dtype="int64"), self._np.frombuffer(self._impacts)
 
 
 def _best_first(scored: tuple[float, str]) -> tuple[float, str]:
