@@ -107,7 +107,7 @@ def savings(
     index: Index = None,
     mode: Annotated[list[str] | None, typer.Option(help="Delivery, append or bridge; may be repeated.")] = None,
     wire: Annotated[list[str] | None, typer.Option(help="openai_chat or anthropic; may be repeated.")] = None,
-    size: Annotated[list[int] | None, typer.Option(help="Tools in the catalog; may be repeated.")] = None,
+    sizes: Annotated[str, typer.Option(help="Numbers of tools, with commas; if not given, from 5 to all.")] = "",
     seeds: Annotated[int, typer.Option(min=1, help="Seeded orders of tools and cases.")] = 3,
     conversations: Annotated[int, typer.Option(min=1, help="Conversations for each seed.")] = 10,
     turns: Annotated[int, typer.Option(min=1, help="Cases in a conversation.")] = 3,
@@ -135,7 +135,7 @@ def savings(
         indexes=tuple(index or INDEXES),
         modes=_modes(mode),
         wires=tuple(wire or Plan.wires),
-        sizes=tuple(size or ()),
+        sizes=tuple(_numbers(sizes)) if sizes else (),
         seeds=seeds,
         conversations=conversations,
         turns=turns,
@@ -167,13 +167,17 @@ def speed(
     form: Format = Form.table,
 ) -> None:
     """How long searches take, beside bm25s and rank-bm25 where they are installed."""
-    try:
-        numbers = [int(number) for number in sizes.split(",")]
-    except ValueError:
-        raise SetupError(f"the sizes {sizes!r} are not whole numbers with commas, like 1000,10000") from None
     with progress(None, _errors()) as tick:
+        numbers = _numbers(sizes)
         report = measure_speed(_load(data, dataset), index or INDEXES, numbers, queries=queries, seed=seed, tick=tick)
     _tell(report, form, out)
+
+
+def _numbers(sizes: str) -> list[int]:
+    try:
+        return [int(number) for number in sizes.split(",")]
+    except ValueError:
+        raise SetupError(f"the sizes {sizes!r} are not whole numbers with commas, like 1000,10000") from None
 
 
 @app.command(name="import-cost")

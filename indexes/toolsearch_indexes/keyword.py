@@ -167,7 +167,7 @@ def _document(tool: Tool) -> tuple[dict[str, int], dict[str, float]]:
         each = weight / norm
         for word, count in Counter(found).items():
             fields[word] = fields.get(word, 0) | 1 << bit
-            counts[word] = counts.get(word, 0.0) + each * (count if count < REPEATS else REPEATS)
+            counts[word] = counts.get(word, 0.0) + each * min(count, REPEATS)
     impacts = {word: count * (K1 + 1) / (count + K1) for word, count in counts.items()}
     for name in {tool.name, tool.base_name, f"{tool.server or ''} {tool.base_name}"}:
         term = _name_term(name_words(name))

@@ -21,7 +21,7 @@ def run(*arguments: str, code: int = 0) -> str:
     return done.stdout
 
 
-SMALL = ("--size", "5", "--size", "40", "--seeds", "1", "--conversations", "2", "--turns", "2", "--index", "keyword")
+SMALL = ("--sizes", "5,40", "--seeds", "1", "--conversations", "2", "--turns", "2", "--index", "keyword")
 
 
 def test_savings_prints_a_table_and_writes_every_form(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ def test_the_demo_searches_and_shows_a_table_and_a_chart() -> None:
         (["ranking", "--dataset", "nope"], "there is no data set 'nope'; shipped are: 'commons'"),
         (["ranking", "--data", "missing"], "no folder 'missing'"),
         (["ranking", "--samples", "missing.json"], "there is no file 'missing.json'"),
-        (["savings", "--size", "9000"], "a catalog of 9000 tools cannot be made"),
+        (["savings", "--sizes", "9000"], "a catalog of 9000 tools cannot be made"),
         (["savings", "--wire", "morse"], "there is no wire 'morse'; there are: 'openai_chat', 'anthropic'"),
         (["savings", "--mode", "osmosis"], "there is no delivery 'osmosis'"),
         (["savings", "--dataset", "commons", "--dataset", "commons"], "measured on one data set, not on 2"),
