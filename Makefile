@@ -40,7 +40,7 @@ pytest: $(VENV)/.dev ## the tests alone; make pytest ARGS="-k session"
 	$(PY) -m pytest $(ARGS)
 
 notebook: $(VENV)/.dev ## run the notebooks in examples/ again, in place
-	$(BIN)/jupyter execute --inplace examples/*.ipynb
+	$(PY) tests/refresh_notebooks.py
 
 format: $(VENV)/.dev ## rewrite files the way `make lint` wants them
 	$(BIN)/ruff check --fix .

@@ -18,5 +18,5 @@ def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, no
     )
     left_out = f"… and {len(rows) - most:,} more" if len(rows) > most else ""
     notes = "".join(f"<p>{escape(text)}</p>" for text in (note, left_out) if text)
-    rows_html = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    rows_html = f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if rows else ""
     return f"<div><p><b>{escape(title)}</b></p>{rows_html}{notes}</div>"

@@ -126,7 +126,8 @@ class Hits(Sequence[Hit]):
             for h in self.hits
         ]
         near = ", ".join(t.id for t in self.near)
-        note = self.problem or (f"nothing fits; near names: {near}" if near and not rows else "")
+        nothing = "" if rows else f"Nothing fits; similar names: {near}." if near else "Nothing fits."
+        note = self.problem or nothing
         return table(f"{self.query!r} by {self.index_name}", ("id", "score", "summary", "matched"), rows, note=note)
 
 
