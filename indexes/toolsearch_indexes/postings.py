@@ -123,8 +123,9 @@ class ArrayPostings:
             scores *= self._allowed(among)
         found = np.flatnonzero(scores > 0)
         if len(found) > limit:
-            bar = np.partition(scores[found], len(found) - limit)[len(found) - limit]
-            found = found[scores[found] >= bar - SLACK]
+            values = scores[found]
+            values.partition(len(found) - limit)
+            found = found[scores[found] >= values[len(found) - limit] - SLACK]
         return sorted(((round(float(scores[s]), DIGITS), self._ids[s]) for s in found.tolist()), key=_best_first)[
             :limit
         ]
