@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, Validation
 from pydantic.errors import PydanticSchemaGenerationError
 from pydantic.fields import FieldInfo
 from pydantic.json_schema import GenerateJsonSchema
-from pydantic_core import PydanticUndefined
+from pydantic_core import PydanticSerializationError, PydanticUndefined
 
 from toolsearch.arguments import ArgumentsError
 from toolsearch.calls import ToolContext
@@ -25,6 +25,12 @@ __all__ = ["Function", "context_parameters", "is_async", "read_docstring"]
 class _Schema(GenerateJsonSchema):
     # A default that is not JSON stays the function's own; nobody needs to be warned.
     ignored_warning_kinds = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
+
+    def encode_default(self, dft: Any) -> Any:
+        try:
+            return super().encode_default(dft)
+        except UnicodeDecodeError as error:  # bytes that are no text, in pydantic 2.11
+            raise PydanticSerializationError(str(error)) from error
 
 
 class Function:
