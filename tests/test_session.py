@@ -11,6 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, get_args
+from unittest.mock import ANY
 
 import pytest
 from hypothesis import given, settings
@@ -341,9 +342,7 @@ def test_C02_a_name_nobody_has_is_answered_with_near_names() -> None:
     assert asked(session, "time").ok
 
 
-@pytest.mark.parametrize(
-    "name", ["", " ", "\ud800", "search_tools ", "../../etc", "x" * 100_000, "<|im_end|>", "call_tool"]
-)
+@pytest.mark.parametrize("name", ["", " ", "\ud800", "../../etc", "x" * 100_000, "<|im_end|>", "call_tool"])
 def test_C02_siblings_any_text_as_a_name_is_answered(name: str) -> None:
     """C02: empty, broken, enormous, or a built-in tool of another mode."""
     answer = called(ToolSearch(numbered(3)).session(), name)
@@ -376,7 +375,8 @@ def test_PG_4_a_name_with_a_prefix_or_in_another_case_is_understood() -> None:
     session = ToolSearch([defined("get_weather")], mode="static").session()
     session.tools()
     assert called(session, "Get-Weather").status == "ok"
-    assert "'get_weather'" in called(session, "functions.get_weather").content
+    assert called(session, "functions.get_weather").status == "ok"
+    assert "'get_weather'" in called(session, "get_wether").content
     assert "Use a listed tool." in called(ToolSearch([], mode="static").session(), "anything").content
 
 
@@ -388,7 +388,7 @@ def test_a_name_that_several_tools_share_is_asked_back() -> None:
     assert "several tools" in answer.content
     asked(session, "select:a/run")
     session.tools()
-    assert called(session, "run").status == "ok", "only one of them is loaded"
+    assert called(session, "run").status == "unknown", "it might still mean the other"
 
 
 DOCUMENT = {"type": "object", "properties": {"document_id": {"type": "string"}}, "required": ["document_id"]}
@@ -522,7 +522,7 @@ def test_a_tool_without_a_function_says_so_and_run_of_the_search_serves_all(capl
     search = ToolSearch([plain], mode="static", run=lambda t, given, context: [t.id, given, context.idempotency_key])
     session = search.session("s")
     session.tools()
-    assert called(session, "tick", {"a": 1}).data == ["tick", {"a": 1}, "s:call"]
+    assert called(session, "tick", {"a": 1}).data == ["tick", {"a": 1}, ANY]
 
 
 @pytest.mark.parametrize(
@@ -555,7 +555,7 @@ def test_a_tool_gets_its_context_and_the_model_never_sees_it() -> None:
 
     session = ToolSearch([whoami], mode="static").session("s", caller=ADMIN)
     assert list(wire.tools_for(session)[0]["function"]["parameters"]["properties"]) == ["loud"]
-    assert called(session, "whoami").data == ["s", "call", "root", "s:call"]
+    assert called(session, "whoami").data == ["s", "call", "root", ANY]
     assert called(session, "whoami", {"context": "mine"}).status == "invalid_arguments"
 
 

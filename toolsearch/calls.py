@@ -76,17 +76,19 @@ class ToolResult:
 class ToolContext:
     """Given to a tool function that has a parameter annotated `ToolContext`; never part of its schema.
 
-    `idempotency_key` is the same for every attempt of one call. A long tool should look at `cancelled` now and then.
+    `idempotency_key` is the same for every attempt of one call, and another for a call with other arguments, even if
+    the model uses an id again. A long tool should look at `cancelled` now and then.
     """
 
     session_id: str
     call_id: str
     caller: Caller | None = None
+    digest: str = ""  # of what is called with what
     cancelled: threading.Event = field(default_factory=threading.Event, compare=False)
 
     @property
     def idempotency_key(self) -> str:
-        return f"{self.session_id}:{self.call_id}"
+        return ":".join(filter(None, (self.session_id, self.call_id, self.digest)))
 
 
 def clean(text: str) -> str:

@@ -62,6 +62,9 @@ class Catalog:
         self._missing: dict[str, str] = {}
         self._reserved: frozenset[str] = frozenset()
         self._subscribers: list[Callable[[Change], None]] = []
+        # Changes are made and told one after the other. While sources are read and listeners are told, look-ups go on:
+        # a source may be slow, and a listener may ask a session, which looks things up in here.
+        self._changing = threading.RLock()
         self._lock = threading.RLock()
         self._on_collision = on_collision
         self.version = 0
@@ -89,7 +92,7 @@ class Catalog:
         taken: dict[str, Tool] = {}
         added: dict[str, Tool] = {}
         removed: list[Tool] = []
-        with self._lock:
+        with self._changing:
             try:
                 for source in sources:
                     for made in self._read(source, marks):
@@ -97,11 +100,12 @@ class Catalog:
                         if before is not None and before == made:
                             taken[made.id] = before
                         elif before is None or self._may_replace(before, source):
-                            if before is not None:
-                                self._drop(before)
-                                if added.pop(before.id, None) is None:
-                                    removed.append(before)
-                            self._put(made)
+                            if before is not None and added.pop(before.id, None) is None:
+                                removed.append(before)
+                            with self._lock:
+                                if before is not None:
+                                    self._drop(before)
+                                self._put(made)
                             added[made.id] = taken[made.id] = made
             finally:  # also when `sources` or a collision raised: what is in, every index must know of
                 self._announce(tuple(added.values()), tuple(removed))
@@ -109,30 +113,32 @@ class Catalog:
 
     def remove(self, tool_id: str) -> Tool:
         """Takes a tool out; raises `UnknownTool` if it is not there."""
-        with self._lock:
+        with self._changing:
             removed = self[tool_id]
-            self._drop(removed)
+            with self._lock:
+                self._drop(removed)
             self._announce((), (removed,))
             return removed
 
     def replace(self, source: Any, **marks: Unpack[Marks]) -> Tool:
         """Puts a new definition in the place of the tool with its id, or adds it; raises `DefinitionError`."""
         made = source if isinstance(source, Tool) and not marks else tool(source, **marks)
-        with self._lock:
+        with self._changing:
             before = self._tools.get(made.id)
             self._check_reserved(made)
-            if before == made:  # the same for model and index; what runs may be new
-                self._tools[made.id] = made
-                return made
-            if before is not None:
-                self._drop(before, keep_place=True)
-            self._put(made)
+            with self._lock:
+                if before == made:  # the same for model and index; what runs may be new
+                    self._tools[made.id] = made
+                    return made
+                if before is not None:
+                    self._drop(before, keep_place=True)
+                self._put(made)
             self._announce((made,), (before,) if before else ())
         return made
 
     def sync(self, sources: Iterable[Any], *, server: str, **marks: Any) -> None:
         """Makes the tools of one server exactly these: new ones are added, changed ones replaced, others removed."""
-        with self._lock:
+        with self._changing:
             made = {t.id: t for source in sources for t in self._read(source, {**marks, "server": server})}
             before = {t.id: t for t in self._tools.values() if t.server == server}
             for other in [t for i, t in self._tools.items() if i in made and i not in before]:
@@ -142,10 +148,11 @@ class Catalog:
                     del made[other.id]
             removed = [t for i, t in before.items() if made.get(i) != t]
             added = [t for i, t in made.items() if before.get(i) != t]
-            for gone in removed:
-                self._drop(gone, keep_place=gone.id in made)
-            for new in added:
-                self._put(new)
+            with self._lock:
+                for gone in removed:
+                    self._drop(gone, keep_place=gone.id in made)
+                for new in added:
+                    self._put(new)
             self._announce(tuple(added), tuple(removed))
 
     def mark_missing(self, server: str, reason: str | None) -> None:
@@ -158,7 +165,7 @@ class Catalog:
 
     def reserve(self, names: Iterable[str]) -> None:
         """Keeps names for a meta-tool; raises `SetupError` if a tool already has one, quarantines later ones."""
-        with self._lock:
+        with self._changing:
             wanted = self._reserved | frozenset(names)
             for held in self._tools.values():
                 if held.name in wanted:

@@ -126,7 +126,22 @@ def exported(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     rest = {k: v for k, v in root.items() if k not in ("type", "properties") and (k, v) != ("required", [])}
     root = {"type": "object", "properties": root.get("properties") or {}, **rest}
     notes = [f"Give one of: {'; '.join(dict.fromkeys(choice))}." for choice in choices if choice]
-    return root, " ".join(notes)
+    exported_root: dict[str, Any] = _anchored(root, root, schema)
+    return exported_root, " ".join(notes)
+
+
+def _anchored(node: Any, root: Mapping[str, Any], original: Mapping[str, Any], depth: int = 0) -> Any:
+    """A copy in which a reference to what has left the root is replaced by what it pointed to."""
+    if isinstance(node, list):
+        return [_anchored(item, root, original, depth) for item in node]
+    if not isinstance(node, Mapping):
+        return node
+    ref = node.get("$ref")
+    if isinstance(ref, str) and ref.startswith("#") and not pointed_at(root, ref):
+        target = pointed_at(original, ref) if depth < 8 else {}
+        node = {**(target if isinstance(target, Mapping) else {}), **{k: v for k, v in node.items() if k != "$ref"}}
+        depth += 1
+    return {key: _anchored(value, root, original, depth) for key, value in node.items()}
 
 
 def _inlined(schema: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from time import monotonic
 from typing import Any, Literal
 
-from toolsearch.calls import Caller, ToolContext
+from toolsearch.calls import Caller, ToolContext, clean
 from toolsearch.catalog import Catalog, Change, Tool, tool
 from toolsearch.errors import SetupError, StateError
 from toolsearch.found import definition_tokens
@@ -55,7 +55,9 @@ class ToolSearch:
         self._visible = visible
         self._lock = threading.RLock()
         self._sessions: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+        self._evicted: list[Session] = []  # not yet told
         self._on_evict: list[Callable[[Session], None]] = []
+        self._gone: dict[str, tuple[Tool, ...]] = {}  # server -> the tools that left it last
         self.index: ToolIndex = open_index(self.settings.index) if index is None or isinstance(index, str) else index
         for needed in ("name", "add", "remove", "search"):
             if not hasattr(self.index, needed):
@@ -128,6 +130,11 @@ class ToolSearch:
             return {}
         seen = {t.server for t in self.all_visible(caller)}
         hidden = set(self.catalog.servers) - seen
+        hidden |= {
+            server
+            for server, tools in self._gone.items()
+            if server not in seen and not any(self._may_see(t, caller) for t in tools)
+        }
         return {server: why for server, why in missing.items() if server not in hidden}
 
     # -- sessions ------------------------------------------------------------------------------------------------
@@ -142,9 +149,13 @@ class ToolSearch:
                 raise SetupError(f"a session id must be text, not {session_id!r}")
             kept = self._sessions.get(session_id) if session_id is not None else None
             if kept is None:
-                return self._keep(Session(self, session_id or secrets.token_urlsafe(16), caller))
-            kept[0].acts_for(caller)
-            return self._keep(kept[0])  # the one asked for never leaves by its age
+                session = Session(self, clean(session_id or "") or secrets.token_urlsafe(16), caller)
+            else:
+                session = kept[0]
+                session.acts_for(caller)
+            self._keep(session)  # the one asked for never leaves by its age
+        self._tell_evicted()
+        return session
 
     def restore(self, state: Mapping[str, Any] | str, *, caller: Caller | None = None) -> Session:
         """A session from what `Session.export` gave; it takes the place of a live one with its id.
@@ -160,7 +171,9 @@ class ToolSearch:
         if held.get("format") != FORMAT:
             raise StateError(f"the format {held.get('format')!r} of this session is not known; {FORMAT} is")
         with self._lock:
-            return self._keep(Session.restored(self, held, caller))
+            session = self._keep(Session.restored(self, held, caller))
+        self._tell_evicted()
+        return session
 
     def end_session(self, session_id: str) -> bool:
         """Forgets a session; says whether there was one."""
@@ -176,7 +189,9 @@ class ToolSearch:
         """Ids of the live sessions, the one used last at the end."""
         with self._lock:
             self._drop_idle()
-            return tuple(self._sessions)
+            ids = tuple(self._sessions)
+        self._tell_evicted()
+        return ids
 
     def _keep(self, session: Session) -> Session:
         self._sessions[session.id] = session, monotonic()
@@ -196,12 +211,18 @@ class ToolSearch:
             self._evict(oldest)
 
     def _evict(self, session_id: str) -> None:
-        session, _ = self._sessions.pop(session_id)
-        for listener in self._on_evict:
-            try:
-                listener(session)
-            except Exception:
-                log.exception("a listener for evicted sessions failed")
+        self._evicted.append(self._sessions.pop(session_id)[0])
+
+    def _tell_evicted(self) -> None:
+        """Outside the lock: a listener may ask for sessions itself."""
+        with self._lock:
+            evicted, self._evicted = self._evicted, []
+        for session in evicted:
+            for listener in self._on_evict:
+                try:
+                    listener(session)
+                except Exception:
+                    log.exception("a listener for evicted sessions failed")
 
     # -- delivery ------------------------------------------------------------------------------------------------
 
@@ -260,6 +281,8 @@ class ToolSearch:
             if search is None:
                 end()
                 return
+            for server in {t.server for t in change.removed if t.server}:
+                search._gone[server] = tuple(t for t in change.removed if t.server == server)
             search.index.remove([t.id for t in change.removed])
             search._add([t for t in change.added if t.id not in pinned])
 

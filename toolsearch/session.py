@@ -6,7 +6,9 @@ by an announced eviction. What is callable is what the last `tools()` showed.
 
 from __future__ import annotations
 
+import hashlib
 import inspect
+import json
 import logging
 import math
 import threading
@@ -21,6 +23,7 @@ from toolsearch.errors import SetupError, StateError
 from toolsearch.found import FoundSet, definition_tokens
 from toolsearch.functions import context_parameters, is_async
 from toolsearch.index import Hits
+from toolsearch.names import base_name, squashed
 from toolsearch.search_tool import Outcome, Request, bridge_tool, read_request, schema_text, search_tool
 from toolsearch.tokens import ESTIMATE
 
@@ -68,6 +71,7 @@ class Session:
         self._lock = threading.RLock()
         self._asked: dict[str, int] = {}  # searches by what they ask
         self._in_vain = 0  # searches in a row that found nothing
+        self._schemas: dict[str, str] = {}  # in "bridge": digests of the definitions that answers have shown
         self._told_full = False
         self._tools = FoundSet(search, caller)
         self._callable = self._tools.ids()
@@ -156,13 +160,12 @@ class Session:
             return decision.result
         if decision.search is not None:
             return self._searched(decision.call, decision.search)
-        try:
-            value = self._run(decision)
-            if inspect.isawaitable(value):
-                _close(value)
-                return self._async_met(decision)
-        except (Exception, SystemExit) as error:
+        value, error = self._attempt(decision)
+        if error is not None:
             return self._failed(decision, error)
+        if inspect.isawaitable(value):
+            _close(value)
+            return self._async_met(decision)
         return self._returned(decision, value)
 
     async def ahandle(self, call: ToolCall) -> ToolResult:
@@ -174,15 +177,20 @@ class Session:
             return decision.result
         if decision.search is not None:
             return await asyncio.to_thread(self._searched, decision.call, decision.search)
+        if is_async((decision.tool and decision.tool.run) or self._search.run):
+            value, error = self._attempt(decision)
+        else:
+            value, error = await asyncio.to_thread(self._attempt, decision)
         try:
-            if is_async((decision.tool and decision.tool.run) or self._search.run):
-                value = await self._run(decision)
-            else:
-                value = await asyncio.to_thread(self._run, decision)
-                value = await value if inspect.isawaitable(value) else value
-        except (Exception, SystemExit) as error:
-            return self._failed(decision, error)
-        return self._returned(decision, value)
+            value = await value if inspect.isawaitable(value) else value
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as raised:
+            task = asyncio.current_task()
+            if isinstance(raised, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise
+            error = raised
+        return self._returned(decision, value) if error is None else self._failed(decision, error)
 
     def unwrap(self, call: ToolCall) -> ToolCall:
         """A call through the bridge as the call it stands for; any other call as it is."""
@@ -192,10 +200,12 @@ class Session:
             outer = parse_arguments(call.arguments)
         except ArgumentsError:
             return call
-        name, inner = outer.get("name"), outer.get("arguments", {})
-        if not isinstance(name, str) or not isinstance(inner, str | Mapping | None):
-            return call
-        return ToolCall(call.id, name, inner)
+        name, inner = outer.get("name"), outer.get("arguments")
+        # Anything misnamed would be lost, and the tool run without it.
+        fits = (
+            outer.keys() <= {"name", "arguments"} and isinstance(name, str) and isinstance(inner, str | Mapping | None)
+        )
+        return ToolCall(call.id, str(name), inner) if fits else call
 
     def decide(self, call: ToolCall) -> Decision:
         """What is to be done with a call. Changes nothing; `handle` and the loop both act on it."""
@@ -203,6 +213,8 @@ class Session:
         with self._lock:
             if self._built_in and call.name == self._built_in[0].name:
                 return self._decide_search(call)
+            if self._built_in and self._is_search(call.name):
+                return self._decide_search(ToolCall(call.id, self._built_in[0].name, call.arguments))
             if call.name == self._settings.search_tool or (
                 self.mode == "bridge" and call.name == self._settings.call_tool
             ):
@@ -215,6 +227,10 @@ class Session:
             except ArgumentsError as error:
                 return Decision(call, self._misfit(call, tool, error), reveal=reveal)
             return Decision(call, tool=tool, arguments=arguments, reveal=reveal)
+
+    def _is_search(self, name: str) -> bool:
+        """Whether a name is the search tool's in another spelling, and no tool's."""
+        return squashed(base_name(name)) == squashed(self._built_in[0].name) and not self._search.catalog.named(name)
 
     def _settled(self, call: ToolCall) -> Decision:
         decision = self.decide(call)
@@ -240,7 +256,14 @@ class Session:
                 f"{call.name!r} is off: every tool is listed already. Refresh the list of tools and call one of them."
             )
             return Decision(call, _answer(call, "unknown", text))
-        text = f'{call.name!r} did nothing: it needs "name", the tool to call, and "arguments", an object.'
+        try:
+            given = ", ".join(map(repr, parse_arguments(call.arguments))) or "nothing"
+        except ArgumentsError as error:
+            given = str(error)
+        text = (
+            f'{call.name!r} did nothing: it needs "name", the tool to call, and "arguments", an object, and no more; '
+            f"it got {given[:300]}. Call it again with these two."
+        )
         return Decision(call, _answer(call, "invalid_arguments", text))
 
     def _resolve(self, call: ToolCall) -> tuple[Tool | None, ToolResult | None, tuple[str, ...]]:
@@ -252,15 +275,18 @@ class Session:
             text = f"{call.name!r} did not run: it is no longer available. To go on, {again}."
             return None, _answer(call, "unknown", text), ()
         if live is None:
-            means = [t for t in self._search.catalog.named(call.name) if self._tools.live(t.id) is not None]
+            named = self._search.catalog.named
+            # Models put the namespaces of other programs before a name: `functions.send_mail`.
+            means = [t for t in named(call.name) or named(base_name(call.name)) if self._tools.live(t.id) is not None]
             ready = [t for t in means if t.id in self._callable]
-            if len(means) > 1 and len(ready) != 1:
+            spelled = [t for t in ready if squashed(self._tools.name_of(t)) == squashed(call.name)]
+            if len(means) > 1 and len(spelled) != 1:
                 names = ", ".join(repr(self._tools.name_of(t)) for t in means[:3])
                 text = f"{call.name!r} did not run: several tools are called so. Use one of the full names: {names}."
                 return None, _answer(call, "unknown", text), ()
             if not means:
                 return None, self._unknown(call), ()
-            live = (ready or means)[0]
+            live = (spelled or means)[0]
         if live.id in self._callable:
             return live, None, ()
         return self._resolve_not_loaded(call, live)
@@ -292,10 +318,19 @@ class Session:
 
     # -- running -------------------------------------------------------------------------------------------------
 
+    def _attempt(self, decision: Decision) -> tuple[Any, BaseException | None]:
+        """What the tool returned, or what it raised: whatever that is, it is an answer. Only Ctrl-C is none."""
+        try:
+            return self._run(decision), None
+        except KeyboardInterrupt:
+            raise
+        except BaseException as error:
+            return None, error
+
     def _run(self, decision: Decision) -> Any:
         tool, arguments = decision.tool, dict(decision.arguments or {})
         assert tool is not None
-        context = ToolContext(self.id, decision.call.id, self.caller)
+        context = ToolContext(self.id, decision.call.id, self.caller, _digest(decision))
         if tool.function is not None:
             positional, keywords = tool.function.bind(arguments, context)
             return tool.function.call(*positional, **keywords)
@@ -379,11 +414,14 @@ class Session:
         fitting = _in_turn(outcome.answers)
         for tool in [*fitting, *(t for hits in outcome.answers for t in hits.near)]:
             outcome.names[tool.id] = self._tools.name_of(tool)
-        held = self._tools.ids()
+        # In "bridge" a schema is nowhere but in an answer, so one that is new, changed or lost is shown (again).
+        unseen = {t.id for t in fitting if self._schemas.get(t.id) != t.digest} if bridge else set[str]()
+        held = self._tools.ids() - (unseen - {t.id for t in self._tools.pinned})
         outcome.already = [t for t in fitting if t.id in held]
         self._fill(outcome, [t for t in fitting if t.id not in held])
         outcome.evicted = self._tools.reveal([t.id for t in outcome.new], late=[t.id for t in outcome.already])
         outcome.already = [t for t in outcome.already if t.id in self._tools.ids()]
+        self._schemas |= {t.id: t.digest for t in outcome.new}
         return outcome
 
     def _fill(self, outcome: Outcome, tools: list[Tool]) -> None:
@@ -432,7 +470,7 @@ class Session:
                     self._tools.found.clear()
                     self._deliver(mode)
             # What an earlier search said is gone from the history, so asking again is no repetition.
-            self._asked, self._in_vain = {}, 0
+            self._asked, self._in_vain, self._schemas = {}, 0, {}
             self._tools.notices += told
             return told
 
@@ -451,6 +489,7 @@ class Session:
                 "built_in": [[t.description, dict(t.input_schema)] for t in self._built_in],
                 "asked": dict(self._asked),
                 "in_vain": self._in_vain,
+                "schemas": dict(self._schemas),
             }
 
     @classmethod
@@ -473,6 +512,7 @@ class Session:
             self._tools.restore(state)
             self._callable = frozenset(state["callable"]) & self._tools.ids()
             self._asked, self._in_vain = dict(state["asked"]), int(state["in_vain"])
+            self._schemas = dict(state["schemas"])
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"this is no exported session: {type(error).__name__}: {error}") from None
 
@@ -482,6 +522,13 @@ class Session:
 
 def _answer(call: ToolCall, status: Status, text: str, data: Any = None) -> ToolResult:
     return ToolResult(call.id, call.name, status, text, data)
+
+
+def _digest(decision: Decision) -> str:
+    """Of what is called with what: providers give two calls of a conversation the same id."""
+    name = decision.tool.id if decision.tool else decision.call.name
+    said = json.dumps([name, decision.arguments], sort_keys=True, default=str)
+    return hashlib.sha256(said.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _reason(error: BaseException) -> str:

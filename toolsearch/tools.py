@@ -197,7 +197,9 @@ def _texts(value: Any, key: str, name: str, flags: list[str]) -> list[str]:
 
 
 _ABBREVIATION = re.compile(
-    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|approx|incl|no|nr|max|min|resp|St|Dr|Mr|Mrs|Ms)|\b[A-Za-z])\.$"
+    r"(?:\b(?:e\.g|i\.e|[ap]\.m|etc|vs|cf|approx|incl|excl|no|nr|nos|max|min|resp|fig|figs|vol|ch|sec|eq|ed|pp|dept|"
+    r"prof|gen|gov|sen|rep|inc|ltd|co|corp|est|ext|jr|sr|st|dr|mr|mrs|ms)|\b[A-Za-z])\.$",
+    re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?](?=\s+[^a-z\s])|[。！？]|\n\s*\n")
 

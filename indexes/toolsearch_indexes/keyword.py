@@ -22,7 +22,18 @@ from toolsearch_indexes.document import FIELDS, texts
 from toolsearch_indexes.postings import ArrayPostings, DictPostings
 from toolsearch_indexes.spelling import Vocabulary
 from toolsearch_indexes.stem import stem
-from toolsearch_indexes.text import STOP_WORDS, content_words, is_unspaced, name_words, spellings, words
+from toolsearch_indexes.text import (
+    ACTIONS,
+    FOREIGN_FUNCTION_WORDS,
+    LABELS,
+    STOP_WORDS,
+    content_words,
+    is_unspaced,
+    joined_words,
+    name_words,
+    spellings,
+    words,
+)
 
 __all__ = ["KeywordIndex"]
 
@@ -52,8 +63,9 @@ class _Asked:
 class KeywordIndex:
     """Fielded BM25, with evidence asked for.
 
-    Where the catalog knows no more than a third of a query's words, a hit holds two of them, or one in its name. With
-    more than `arrays_from` tools the postings move into numpy arrays, if numpy is installed; the answers stay the same.
+    Where the catalog knows no more than a third of a query's words, a hit holds two of them, or one in its name that
+    is no mere action. With more than `arrays_from` tools the postings move into numpy arrays, if numpy is installed;
+    the answers stay the same.
     """
 
     name = "keyword"
@@ -95,8 +107,13 @@ class KeywordIndex:
             asked = self._read(query)
             wanted = asked.wanted
             # Of the character pairs of an unspaced script most lie across words or in endings: three count as one.
-            pairs = sum(map(is_unspaced, asked.words))
-            beyond = 3 * len(wanted) - len(asked.words) + pairs * 2 / 3  # above 0 where more than a third is known
+            telling = sum(
+                1 / 3 if is_unspaced(word) else 1
+                for word in asked.words
+                if word in wanted or word not in FOREIGN_FUNCTION_WORDS
+            )
+            # Known is what the query spells out; a word whose spelling was guessed counts half.
+            known = sum(1.0 if share == 1 else 0.5 for share in wanted.values())
             weights = {word: share * self._rarity(word) for word, share in wanted.items()}
             if wanted and asked.all_known and (name := _name_term(frozenset(wanted))) in self._postings.words:
                 weights[name] = sum(weights.values())
@@ -104,18 +121,15 @@ class KeywordIndex:
             for score, tool_id in self._postings.top(weights, limit, among) if weights else []:
                 fields = self._tools[tool_id]
                 held = [word for word in wanted if word in fields]
-                if len(held) > 1 or beyond > 0 or fields[held[0]] & _IN_NAME:
-                    hits.append(
-                        Scored(
-                            tool_id, score, tuple(Matched(asked.typed.get(w, w), _fields_of(fields[w])) for w in held)
-                        )
-                    )
+                if len(held) > 1 or known * 3 > telling or _names_its_object(held, fields):
+                    matched = tuple(Matched(asked.typed.get(w, w), _fields_of(fields[w])) for w in held)
+                    hits.append(Scored(tool_id, score, matched))
             return hits
 
     def _read(self, query: str) -> _Asked:
         vocabulary = self._postings.words
         asked = list(dict.fromkeys(content_words(query)))[:QUERY_WORDS]
-        wanted = {word: 1.0 for word in asked if word in vocabulary}
+        wanted = {word: 1.0 for word in asked if word in vocabulary and not self._says_nothing(word)}
         spelled = spellings(query)
         typed = {stem(word): word for word in reversed(spelled)}
         unknown = [word for word in asked if word not in vocabulary]
@@ -137,6 +151,10 @@ class KeywordIndex:
                 typed.setdefault(guess, typed.get(word, word))
             left += not known
         return _Asked(asked, wanted, typed, all_known=left == 0)
+
+    def _says_nothing(self, word: str) -> bool:
+        """Whether a word is one that catalogs put before every name, and this one does."""
+        return word in LABELS and 2 < len(self._tools) < 2 * len(self._postings.words[word])
 
     def _rarity(self, word: str) -> float:
         """Inverse document frequency, never negative; next to nothing for a word in every tool."""
@@ -165,7 +183,7 @@ def _document(tool: Tool) -> tuple[dict[str, int], dict[str, float]]:
         weight = field.weight * (STUFFED if stuffed and name != "name" else 1)
         norm = 1 - B + B * max(len(found), field.pivot) / field.pivot
         each = weight / norm
-        for word, count in Counter(found).items():
+        for word, count in Counter([*found, *joined_words(text)]).items():
             fields[word] = fields.get(word, 0) | 1 << bit
             counts[word] = counts.get(word, 0.0) + each * min(count, REPEATS)
     impacts = {word: count * (K1 + 1) / (count + K1) for word, count in counts.items()}
@@ -182,6 +200,11 @@ def _name_term(of: frozenset[str]) -> str:
     whole query: it comes before those that only contain the words, however often.
     """
     return "=" + " ".join(sorted(of))
+
+
+def _names_its_object(held: list[str], fields: dict[str, int]) -> bool:
+    """Whether one of the words found is in the tool's name and says more than what is done."""
+    return any(fields[word] & _IN_NAME and word not in ACTIONS for word in held)
 
 
 @cache

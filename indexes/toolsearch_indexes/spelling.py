@@ -30,7 +30,7 @@ class Vocabulary:
         """The known words an unknown one stands for: [] if it looks like none, two if it is two run together.
 
         One edit (insertion, deletion, replacement, swap of neighbours) is forgiven from four letters on, two from
-        eight; the first letter is taken to be right, or swapped with the second. Among equally near words the one
+        nine; the first letter is taken to be right, or swapped with the second. Among equally near words the one
         with the most `holders` wins, then the first in the alphabet. `spelled` is the word before it was stemmed.
         """
         if not 4 <= len(word) <= LONGEST or not _is_word(word):
@@ -42,7 +42,7 @@ class Vocabulary:
             first, second = stem(spelled[:at]), stem(spelled[at:])
             if first in self and second in self:
                 return [first, second]
-        near = self._nearest(word, 2, holders) if len(word) >= 8 else None
+        near = self._nearest(word, 2, holders) if len(word) >= 9 else None
         return [near] if near else []
 
     def _nearest(self, word: str, edits: int, holders: Callable[[str], int]) -> str | None:

@@ -6,11 +6,24 @@ import re
 import unicodedata
 from collections.abc import Iterator
 from functools import cache, lru_cache
+from itertools import pairwise
 
 from toolsearch_indexes.stem import stem
 
-__all__ = ["STOP_WORDS", "content_words", "is_unspaced", "name_words", "spellings", "words"]
+__all__ = [
+    "ACTIONS",
+    "FOREIGN_FUNCTION_WORDS",
+    "LABELS",
+    "STOP_WORDS",
+    "content_words",
+    "is_unspaced",
+    "joined_words",
+    "name_words",
+    "spellings",
+    "words",
+]
 
+LABELS = frozenset(stem(word) for word in "mcp tool tools function functions api server".split())  # of namespaces
 # Function words, and what people wrap a request in. They are indexed (a tool may be called `do_it`), but a query
 # drops them as long as one other word is left.
 STOP_WORDS = frozenset(
@@ -27,8 +40,61 @@ STOP_WORDS = frozenset(
     """.split()
 )
 
-_ASCII_RUN = re.compile(r"[A-Za-z0-9_]+")
-_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+# Function words of other languages that tools are described and asked for in. They are searched for like any word, but
+# where a catalog knows few words of a request, that it does not know these says nothing.
+FOREIGN_FUNCTION_WORDS = frozenset(
+    stem(word)
+    for word in """
+    aber als am auf aus bei bitte da das dass dem den der des die dir du ein eine einem einen einer eines er es
+    für hat
+    habe haben ich ihm ihr im in ist kann kannst kein können mein meine mich mir mit möchte nach nicht noch oder
+    sein sich
+    sie sind so über um und uns unter vom von vor war was welche welcher welches wenn wer wie will wir wird wo
+    zu zum zur
+    au aux avec ce ces cette dans de des du elle en est et il ils je la le les leur lui ma me mes moi mon ne
+    nous par pas
+    peux peut pour pouvez qu que quel quelle qui sa ses son sont sur ta te toi ton tous tout tu un une veux
+    voudrais vous
+    al como con cual cuál de del el ella en eres es esta este la las lo los me mi mis muy no nos o para pero por favor
+    puede puedes que qué quien quiero se ser si sin sobre su sus te tu un una unas unos y yo
+    ao aos as até com como da das de do dos e ela ele em é esta este eu isso lhe mais me meu minha na nas no nos
+    não o os
+    ou para pela pelo pode por qual quando que quem quero se seu sua são também te tem um uma você
+    a ai al alla che chi ci come con cui da dal degli dei del della delle di e ed gli ho i il in io la le lo ma mi mio
+    nel nella non o per però più può puoi quale quali questa questo se si sono su sul tra tu un una uno vorrei
+    aan alsjeblieft dat de deze die dit een en er graag heb het hij hoe ik in is je jij kan kun maar me met mij
+    mijn naar
+    niet of om onze ook op te tot uit van voor waar was wat we welke wie wij wil zijn zonder
+    att av den det du en ett för han har hur i inte jag kan med mig min och om på som till vad var vi är
+    aby ale bez być co czy dla do i ja jak jest kto ktoś mi mnie możesz na nie o od oraz po proszę się są ta ten
+    to tym w z za że
+    bana bir bu da de için ile lütfen mi mu mü ne nasıl olan ve veya ya
+    а без бы был в вас во все вы где для до его если есть ещё же за и из или как ко который кто мне можешь можно
+    мой мы
+    на не него но о об он она они от по пожалуйста при с со так также то ты у что чтобы эта это этот я
+    """.split()
+)
+# What nearly every tool does to something; alone it says nothing of what.
+ACTIONS = frozenset(
+    stem(word)
+    for word in """
+    add apply approve archive assign book build buy call cancel change check clear clone close compare configure
+    connect
+    convert copy count create deactivate delete deploy disable download edit enable execute export fetch filter find
+    format generate get give handle import insert install invite launch list load lock lookup make manage mark merge
+    modify move notify open order pause pay perform pin play post print process publish pull push put query read
+    receive
+    register reject release remove rename replace reply request reserve reset restart restore resume retrieve
+    return run
+    save schedule search select send set share show sign sort start stop store submit subscribe sync take test track
+    transfer trigger turn update upload validate verify view watch write
+    """.split()
+)
+
+_ASCII_RUN = re.compile(r"[A-Za-z0-9_]+(?:-[A-Za-z0-9_]+)*")
+# `URLs` is one word, `PDFtoDOCX` three.
+_PART = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]{2,}(?=(?:to|of|and|for|or)[A-Z])|[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+_PARTICLES = frozenset("up in out on off down over".split())  # people write `set up` and `setup`
 _CONTRACTION = re.compile(r"(?<=\w)['\u2019](?:s|t|d|m|ll|re|ve)\b", re.IGNORECASE)
 # Scripts written without spaces between words; Hangul is here because its particles are glued to the word.
 _UNSPACED = (
@@ -51,6 +117,20 @@ def words(text: str, *, query: bool = False) -> list[str]:
     found: list[str] = []
     for run, unspaced in _runs(text):
         found += _pairs(run, query) if unspaced else _identifier(run)
+    return found
+
+
+def joined_words(text: str) -> list[str]:
+    """What may be written as one word: `oauth` in a document's `createOAuthToken`, `setup` where it says `set up`."""
+    found: list[str] = []
+    before = ""
+    for run, unspaced in _runs(text):
+        parts = () if unspaced else _parts(run)
+        if 2 < len(parts) < 12:
+            found += [stem(first + second) for first, second in pairwise(parts)]
+        if len(parts) == 1 and before and parts[0] in _PARTICLES:
+            found.append(stem(before + parts[0]))
+        before = parts[0] if len(parts) == 1 else ""
     return found
 
 
@@ -92,12 +172,12 @@ def _runs(text: str) -> Iterator[tuple[str, bool]]:
 def _run() -> re.Pattern[str]:
     """Letters, digits, underscores, and the marks that are vowels in many scripts, which `\\w` leaves out."""
     marks = "".join(c for c in map(chr, range(0x0300, 0x11000)) if unicodedata.category(c)[0] == "M")
-    return re.compile(rf"[\w{marks}]+")
+    return re.compile(rf"[\w{marks}]+(?:-[\w{marks}]+)*")
 
 
 @lru_cache(maxsize=65536)
 def _parts(run: str) -> tuple[str, ...]:
-    parts = _PART.findall(run) if run.isascii() else _camel(run.replace("_", " ")).split()
+    parts = _PART.findall(run) if run.isascii() else _camel(run.replace("_", " ").replace("-", " ")).split()
     return tuple(part.casefold() for part in parts)
 
 
@@ -106,7 +186,7 @@ def _identifier(run: str) -> tuple[str, ...]:
     parts = _parts(run)
     if len(parts) < 2:
         return tuple(map(stem, parts))
-    return (*map(stem, parts), "".join(parts))
+    return (*map(stem, parts), stem("".join(parts)))
 
 
 def _camel(text: str) -> str:

@@ -97,9 +97,50 @@ def test_two_known_words_are_evidence_however_many_others_are_unknown() -> None:
     assert ids(index.search("lovingly handcraft exquisite birthday mail, then send", 5)) == ["mail_send"]
 
 
-def test_a_third_of_the_words_is_evidence_if_it_is_in_the_name() -> None:
-    index = filled([tool("desk_book", "Reserves a place"), tool("b", "Puts a book on a list")])
-    assert ids(index.search("book flight lisbon", 5)) == ["desk_book"]
+def test_a_third_of_the_words_is_evidence_if_it_is_in_the_name_and_no_mere_action() -> None:
+    """A09: what a tool does is said of many; what it does it to is what tells."""
+    index = filled([tool("desk_book", "Reserves a place"), tool("b", "Puts a flight on a list"), tool("list_schemas")])
+    assert ids(index.search("book ferry lisbon", 5)) == []
+    assert ids(index.search("desk near lisbon harbour", 5)) == ["desk_book"]
+    assert ids(index.search("flight near lisbon harbour", 5)) == []
+    assert ids(index.search("lst all scehmas in the warehouse db", 5)) == ["list_schemas"]
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("Send an e-mail.", "email"), ("Turn Wi-Fi on", "wifi"), ("Set up a hook", "setup"), ("Log-in here", "login"),
+        ("Back up the disk", "backup"), ("Check in a guest", "checkin"), ("Orders a T-shirt", "tshirt"),
+        ("listVMs", "vm"), ("getUserIDs", "ids"), ("checkURLs", "url"), ("listAPIsByTeam", "apis"),
+        ("createOAuthToken", "oauth"), ("getYouTubeTranscript", "youtube"), ("runMySQLQuery", "mysql"),
+        ("CSVtoJSON", "csv"), ("convertPDFtoDOCX", "pdf"), ("getHTTPSProxyURLs", "proxy urls"),
+    ],
+)  # fmt: skip
+def test_what_people_write_in_one_word_is_found_where_it_is_written_in_two(text: str, query: str) -> None:
+    """A01, A20: hyphens, particles, plural acronyms, names of brands."""
+    index = filled([tool("fn_a", text), tool("fn_b", "xxxx yyyy")])
+    assert ids(index.search(query, 5)) == ["fn_a"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "kannst du mir bitte die Rechnungen ausgeben", "peux-tu me montrer les Rechnungen",
+        "¿puedes mostrarme las Rechnungen?",
+        "você pode me dar as Rechnungen", "можешь ли ты мне показать Rechnungen", "kun je mij de Rechnungen laten zien",
+    ],
+)  # fmt: skip
+def test_function_words_of_other_languages_are_no_lack_of_evidence(query: str) -> None:
+    """A15: a request in another language is mostly words that no tool says."""
+    index = filled([tool("rechnungen_drucken", "Druckt sie"), tool("fn_b", "xxxx yyyy")])
+    assert ids(index.search(query, 5)) == ["rechnungen_drucken"]
+
+
+def test_a_stop_word_in_most_tools_finds_none() -> None:
+    """A11, I10: `mcp` is in every name, so it says nothing."""
+    index = filled([tool(f"mcp_{n}", n) for n in ("alpha", "beta", "gamma")])
+    assert ids(index.search("mcp", 5)) == []
+    assert ids(index.search("mcp beta", 5)) == ["mcp_beta"]
 
 
 @both_postings

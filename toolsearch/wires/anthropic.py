@@ -63,7 +63,7 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
     blocks = [
         {
             "type": "tool_result",
-            "tool_use_id": call.id,
+            "tool_use_id": clean(call.id),
             "content": clean(result.content),
             **({} if result.ok else {"is_error": True}),
         }

@@ -62,7 +62,9 @@ def calls_in(reply: Any) -> list[ToolCall]:
 
 def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[str, Any]]:
     """The messages that carry results back, one for each call."""
-    return [{"role": "tool", "tool_call_id": call.id, "content": clean(result.content)} for call, result in answered]
+    return [
+        {"role": "tool", "tool_call_id": clean(call.id), "content": clean(result.content)} for call, result in answered
+    ]
 
 
 def _message(reply: Any) -> Mapping[str, Any]:
@@ -89,13 +91,13 @@ def _valid_json(arguments: Any) -> str:
     if not text.strip() or text.strip() == "null":
         return "{}"
     try:
-        return (
-            text
-            if isinstance(json.loads(text, parse_constant=_refuse), dict)
-            else json.dumps({"unparsed": text}, ensure_ascii=False)
-        )
+        value = json.loads(text, parse_constant=_refuse)
+        cleaned = clean_json(value)
     except (ValueError, RecursionError):
+        value = cleaned = None
+    if not isinstance(value, dict):
         return json.dumps({"unparsed": text}, ensure_ascii=False)
+    return text if cleaned == value else json.dumps(cleaned, ensure_ascii=False)
 
 
 def _refuse(constant: str) -> None:
