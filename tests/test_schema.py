@@ -158,3 +158,16 @@ def test_the_texts_of_arguments_are_found_at_every_depth() -> None:
     names, texts = argument_texts(schema)
     assert names == ["filter", "ids", "state", "description", "deep"]
     assert set(texts) == {"Which", "open", "closed", "3", "An id", "Deep"}
+
+
+def test_a_reference_into_a_folded_branch_is_replaced_by_what_it_meant() -> None:
+    """B01, B07: the branch is gone from the root, so nothing may point to it."""
+    schema = {
+        "type": "object",
+        "properties": {"m": {"$ref": "#/anyOf/0/properties/n"}, "t": {"$ref": "#/$defs/T"}},
+        "$defs": {"T": {"type": "string"}},
+        "anyOf": [{"properties": {"n": {"type": "integer"}}, "required": ["n"]}, {"required": ["m"]}],
+    }
+    root, _ = exported(schema)
+    assert root["properties"]["m"] == {"type": "integer"}
+    assert root["properties"]["t"] == {"$ref": "#/$defs/T"}

@@ -1181,3 +1181,140 @@ def test_an_answer_fits_its_budget_whatever_was_found() -> None:
             assert ESTIMATE.count(answer.content) <= budget or few
             assert ESTIMATE.count(answer.content) <= budget + 300
             assert not {*answer.data["loaded"]} & {*answer.data["left_out"]}
+
+
+# -- what a stranger found ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "outer",
+    [{"name": "wipe", "args": {"path": "x"}}, {"name": "wipe", "path": "x"}, {"name": "wipe", "arguments": [1]}],
+)
+def test_C39_siblings_what_is_misnamed_in_a_bridge_call_is_not_lost(outer: dict[str, Any]) -> None:
+    """C39, C12: a tool never runs without the arguments it was given."""
+    runs: list[Any] = []
+    tools = [defined("wipe", "Wipe a disk") | {"run": lambda **given: runs.append(given)}]
+    session = ToolSearch(tools, mode="bridge", not_loaded="run").session()
+    answer = called(session, "call_tool", outer)
+    assert answer.status == "invalid_arguments"
+    assert not runs
+    assert '"arguments", an object' in answer.content
+
+
+class Escape(BaseException):
+    """What no library would raise."""
+
+
+@pytest.mark.parametrize("error", [StopIteration, asyncio.CancelledError, GeneratorExit, SystemExit, Escape])
+def test_C28_whatever_a_tool_raises_is_an_answer(error: type[BaseException]) -> None:
+    """C28: in both ways of handling a call, and without hanging."""
+
+    def sync() -> None:
+        raise error("odd")
+
+    search = ToolSearch([sync], not_loaded="run")
+    assert called(search.session(), "sync").status == "failed"
+    answer = asyncio.run(asyncio.wait_for(search.session().ahandle(ToolCall("c", "sync", {})), 10))
+    assert answer.status == "failed"
+
+
+def test_C28_a_cancelled_task_is_cancelled() -> None:
+    started = asyncio.Event()
+
+    async def slow() -> None:
+        started.set()
+        await asyncio.sleep(60)
+
+    async def main() -> None:
+        task = asyncio.create_task(ToolSearch([slow], not_loaded="run").session().ahandle(ToolCall("c", "slow", {})))
+        await started.wait()
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+
+def test_D06_a_bridge_shows_a_schema_again_when_it_changed_or_the_history_was_shortened() -> None:
+    """D06: in a bridge the model sees schemas in answers only."""
+    catalog = Catalog([defined("job", "Run a job") | {"input_schema": {"properties": {"state": {"enum": ["queued"]}}}}])
+    session = ToolSearch(catalog, mode="bridge").session()
+    assert "queued" in asked(session, "job").content
+    assert "queued" not in asked(session, "run a job").content
+    session.compacted()
+    assert "queued" in asked(session, "job").content
+    catalog.replace(defined("job", "Run a job") | {"input_schema": {"properties": {"state": {"enum": ["running"]}}}})
+    assert "running" in asked(session, "select:job").content
+
+
+def test_two_calls_of_one_id_have_two_keys() -> None:
+    """C16: providers give an id again; a payment must not be taken for the one before."""
+    keys: list[str] = []
+
+    def pay(amount: int, context: ToolContext) -> None:
+        keys.append(context.idempotency_key)
+
+    session = ToolSearch([pay], not_loaded="run").session("conversation")
+    for amount in (1, 2, 2):
+        called(session, "pay", {"amount": amount})
+    assert len(set(keys)) == 2
+    assert all(key.startswith("conversation:call:") for key in keys)
+
+
+def test_a_listener_of_the_catalog_may_ask_the_session() -> None:
+    """Changes are told with no lock held that a look-up needs."""
+    catalog = Catalog([defined(f"t{n}", "Read mail") for n in range(20)])
+    session = ToolSearch(catalog).session("a")
+    catalog.subscribe(lambda change: session.compacted() and None)
+    done = threading.Event()
+
+    def change() -> None:
+        for n in range(100):
+            catalog.replace(defined("t1", f"Read mail {n}"))
+        done.set()
+
+    thread = threading.Thread(target=change, daemon=True)
+    thread.start()
+    while not done.is_set() and thread.is_alive():
+        asked(session, "read mail")
+    thread.join(20)
+    assert done.is_set()
+
+
+def test_look_ups_go_on_while_a_source_is_slow() -> None:
+    catalog = Catalog([defined("a", "Read mail")])
+    waiting, go_on = threading.Event(), threading.Event()
+
+    def slow() -> Any:
+        yield defined("b", "Send mail")
+        waiting.set()
+        assert go_on.wait(20)
+
+    thread = threading.Thread(target=lambda: catalog.extend(slow()), daemon=True)
+    thread.start()
+    assert waiting.wait(20)
+    assert [t.id for t in catalog.named("a")] == ["a"]
+    go_on.set()
+    thread.join(20)
+    assert "b" in catalog
+
+
+def test_D16_a_server_that_only_others_may_see_is_not_named_when_it_is_away() -> None:
+    """D16: also after its tools have left, which is what an outage does."""
+    catalog = Catalog([defined("read", "Read mail"), defined("unseal", "Unseal", server="vault", roles=["admin"])])
+    search = ToolSearch(catalog)
+    guest, admin = search.session(caller=GUEST), search.session(caller=ADMIN)
+    catalog.remove("vault/unseal")
+    catalog.mark_missing("vault", "down")
+    assert "vault" not in asked(guest, "zzz").content
+    assert "vault" in asked(admin, "zzz").content
+
+
+@pytest.mark.parametrize("name", ["search_tool", "Search-Tools", "functions.search_tools", "searchTools"])
+def test_the_search_tool_is_understood_in_other_spellings(name: str) -> None:
+    answer = called(session_of("Read mail"), name, {"queries": ["mail"]})
+    assert answer.status == ("ok" if name != "search_tool" else "unknown")
+
+
+def session_of(description: str) -> Session:
+    return ToolSearch([defined("a", description)]).session()

@@ -8,6 +8,7 @@ public research sets: `tools.jsonl` with names unique in the set, and any number
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ from typing import Any
 import toolsearch_datasets
 from toolsearch import Catalog, DefinitionError, SetupError, Tool, tool
 
-__all__ = ["Case", "Dataset", "Groups", "load", "only", "read_samples"]
+__all__ = ["Case", "Dataset", "Groups", "load", "only", "read_samples", "require_gold"]
 
 Groups = tuple[tuple[str, ...], ...]
 
@@ -93,6 +94,15 @@ def load(source: str | Path) -> list[Dataset]:
     return sets or [Dataset(folder.name, definitions, (), folder, f"{folder.name}/queries", True)]
 
 
+def require_gold(dataset: Dataset) -> None:
+    """Raises `SetupError` for a case whose gold is no tool of the set: its score would say nothing of the search."""
+    known = {held.id for held in dataset.catalog()}
+    for case in dataset.cases:
+        for name in (name for group in case.gold for name in group):
+            if name not in known:
+                raise SetupError(f"the case {case.id!r} of {dataset.key!r} needs {name!r}, which is no tool of the set")
+
+
 def only(datasets: Iterable[Dataset], samples: Mapping[str, Sequence[str]] | Sequence[str]) -> list[Dataset]:
     """The data sets cut down to the ids of a sample: ids by "set/file", or one list of ids for all.
 
@@ -151,6 +161,8 @@ def _groups(gold: Any) -> Groups:
     """Gold as groups: a bare id is a group of one; {"any_of": groups} is understood too."""
     if isinstance(gold, Mapping):
         gold = gold.get("any_of", [])
+    if isinstance(gold, str):
+        gold = [gold]
     return tuple((group,) if isinstance(group, str) else tuple(group) for group in gold)
 
 
@@ -171,5 +183,11 @@ def _lines(file: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
             raise SetupError(f"{file.name}, line {number}, is no JSON object")
         if missing := [key for key in needed if key not in line]:
             raise SetupError(f"{file.name}, line {number}, has no {missing[0]!r}")
+        for key in ("id", "query"):
+            if key in needed and not (isinstance(line[key], str) and line[key].strip()):
+                raise SetupError(f"{file.name}, line {number}: the {key!r} must be text, not {line[key]!r}")
         lines.append(line)
+    ids = [line["id"] for line in lines] if "id" in needed else []
+    if twice := [i for i, times in Counter(ids).items() if times > 1]:
+        raise SetupError(f"{file.name} has the id {twice[0]!r} {ids.count(twice[0])} times; each case counts once")
     return lines

@@ -14,7 +14,7 @@ from rich.text import Text
 
 import toolsearch_datasets
 from toolsearch import SetupError
-from toolsearch_evals.cases import Dataset, load, only, read_samples
+from toolsearch_evals.cases import Dataset, load, only, read_samples, require_gold
 from toolsearch_evals.check import problems
 from toolsearch_evals.demo import demo as play_demo
 from toolsearch_evals.findings import savings_report
@@ -63,7 +63,22 @@ Data = Annotated[
 ]
 Name = Annotated[list[str] | None, typer.Option("--dataset", help="A data set that ships; may be repeated.")]
 Index = Annotated[list[str] | None, typer.Option("--index", help="A search backend by name; may be repeated.")]
-Out = Annotated[Path | None, typer.Option("--out", help="Write report.html, .json, .csv and .md into this folder.")]
+
+
+def _writable(folder: Path | None) -> Path | None:
+    """A folder to write into, made now: a run is long, and its end is late to find that there is none."""
+    if folder is not None:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise SetupError(f"the folder {str(folder)!r} cannot be made: {error.strerror}") from None
+    return folder
+
+
+Out = Annotated[
+    Path | None,
+    typer.Option("--out", callback=_writable, help="Write report.html, .json, .csv and .md into this folder."),
+]
 Format = Annotated[Form, typer.Option("--format", help="What is printed.")]
 Cases = Annotated[Split, typer.Option("--split", help="Which cases count; those without a split always do.")]
 INDEXES = ("keyword", "regex")
@@ -90,6 +105,8 @@ def ranking(
 ) -> None:
     """How well the indexes rank the labelled tools, and how often they answer what no tool can do."""
     loaded = _load(data, dataset)
+    for each in loaded:
+        require_gold(each)
     if samples is not None:
         loaded = only(loaded, read_samples(samples))
     names = index or INDEXES
@@ -127,6 +144,8 @@ def savings(
 ) -> None:
     """Tokens of whole conversations with every tool sent against searching, by number of tools."""
     loaded = _load(data, dataset)
+    for each in loaded:
+        require_gold(each)
     if len(loaded) != 1:
         raise SetupError(
             f"savings are measured on one data set, not on {len(loaded)}: {', '.join(d.key for d in loaded)}"
@@ -194,7 +213,7 @@ def import_cost(
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option("--out", help="Where the report goes.")] = Path("build/demo"),
+    out: Annotated[Path, typer.Option("--out", callback=_writable, help="Where the report goes.")] = Path("build/demo"),
 ) -> None:
     """Search real tools, then see what that saves as their number grows. Needs no network."""
     console = Console()

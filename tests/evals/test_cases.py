@@ -9,7 +9,7 @@ import pytest
 
 import toolsearch_datasets
 from toolsearch import SetupError
-from toolsearch_evals.cases import Case, Dataset, load, only, read_samples
+from toolsearch_evals.cases import Case, Dataset, load, only, read_samples, require_gold
 from toolsearch_evals.check import problems
 
 
@@ -145,3 +145,33 @@ def test_a_set_without_unanswerable_requests_is_told(research: Path) -> None:
 def test_an_agent_searches_for_the_steps_of_a_case() -> None:
     assert Case("1", "do both", steps=("do one", "do other")).queries == ("do one", "do other")
     assert Case("1", "do it").queries == ("do it",)
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ({"id": "1", "query": None, "gold": []}, "the 'query' must be text, not None"),
+        ({"id": 7, "query": "mail", "gold": []}, "the 'id' must be text, not 7"),
+    ],
+)
+def test_a_case_without_text_is_refused_by_its_line(tmp_path: Path, line: dict[str, Any], told: str) -> None:
+    (tmp_path / "tools.jsonl").write_text('{"name": "send"}\n')
+    (tmp_path / "cases.jsonl").write_text(json.dumps(line) + "\n")
+    with pytest.raises(SetupError, match=told):
+        load(tmp_path)
+
+
+def test_a_case_counts_once_and_its_gold_is_a_tool(tmp_path: Path) -> None:
+    """F01, F06: a repeated case and a ghost among the gold would move the score without a word."""
+    (tmp_path / "tools.jsonl").write_text('{"name": "send", "server": "mail"}\n')
+    case = {"id": "1", "query": "send", "gold": "mail/send"}
+    (tmp_path / "cases.jsonl").write_text(json.dumps(case) + "\n" + json.dumps(case) + "\n")
+    with pytest.raises(SetupError, match="'1' 2 times"):
+        load(tmp_path)
+    (tmp_path / "cases.jsonl").write_text(json.dumps(case) + "\n")
+    (loaded,) = load(tmp_path)
+    assert loaded.cases[0].gold == (("mail/send",),)
+    require_gold(loaded)
+    (tmp_path / "cases.jsonl").write_text(json.dumps({**case, "gold": [["ghost"]]}) + "\n")
+    with pytest.raises(SetupError, match="'ghost', which is no tool"):
+        require_gold(load(tmp_path)[0])
