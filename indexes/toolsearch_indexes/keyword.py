@@ -112,8 +112,8 @@ class KeywordIndex:
                 for word in asked.words
                 if word in wanted or word not in FOREIGN_FUNCTION_WORDS
             )
-            # Known is what the query spells out; a word whose spelling was guessed counts half.
-            known = sum(1.0 if share == 1 else 0.5 for share in wanted.values())
+            # A word whose spelling was guessed is less known than one spelled out.
+            known = sum(1.0 if share == 1 else 0.75 for share in wanted.values())
             weights = {word: share * self._rarity(word) for word, share in wanted.items()}
             if wanted and asked.all_known and (name := _name_term(frozenset(wanted))) in self._postings.words:
                 weights[name] = sum(weights.values())
