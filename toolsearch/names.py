@@ -28,7 +28,8 @@ def squashed(text: str) -> str:
 
 def base_name(name: str, server: str | None = None) -> str:
     """The name without its namespace: `mcp__kit__ask_helper`, `kit/ask_helper`, `ask_helper_mcp_kit`: ask_helper."""
-    short = _PREFIX.sub("", name) or name
+    prefix = _PREFIX.match(name)  # not `sub`, which looks at every place and takes the square of a name's length
+    short = name[prefix.end() :] if prefix else name
     if "_mcp_" in short:
         short = short.partition("_mcp_")[0] or short
     if server and _flat(short).startswith(f"{_flat(server)}_"):
