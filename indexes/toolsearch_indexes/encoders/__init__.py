@@ -1,0 +1,93 @@
+"""Text to vectors: the one protocol, and encoders by name from entry points `toolsearch.encoders`.
+
+static      a table of word vectors: model2vec, wordllama       callables   any function
+sentence_transformers, onnx   a neural model in this process    openai      an endpoint
+cache       vectors kept on disk, around any of them
+
+Importing this package imports no encoder and no numpy. An encoder looks for its files when it is made and says at once
+what is missing; it loads its model when it is first asked, once, whatever the number of threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import TYPE_CHECKING, Any, Protocol
+
+from toolsearch.calls import clean
+from toolsearch.errors import SetupError, ToolSearchError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+__all__ = ["Encoder", "EncoderError", "encoded", "open_encoder", "warm_up"]
+
+
+class EncoderError(ToolSearchError, RuntimeError):
+    """An encoder that is set up well cannot answer now: its endpoint is down or too busy. Trying later may help."""
+
+
+class Encoder(Protocol):
+    """Texts in, vectors out.
+
+    `name` says model and version or digest, so that vectors of two models are never mixed. `name` and `width` may load
+    the model; both stay the same from then on. All three may be used from several threads at once. The protocol cannot
+    be asked for with `isinstance`: Python 3.11 would load the model to answer.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def width(self) -> int: ...
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        """A row for each text, (len(texts), width), float32. `query` is True for what is searched with."""
+        ...
+
+
+def encoded(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+    """What an encoder gives, checked and with rows of length 1; a text without a direction gives a row of zeros.
+
+    Lone surrogates, which no tokenizer takes, are replaced first. Raises `SetupError` naming the encoder for a wrong
+    shape or values that are not finite, and for one text where a list of them is due.
+    """
+    if isinstance(texts, str):
+        raise SetupError(f"pass a list of texts to encode, not the text {texts[:40]!r}")
+    import numpy as np
+
+    given = encoder.encode([clean(text) for text in texts], query=query)
+    with np.errstate(over="ignore"):  # it is told below
+        rows = np.asarray(given, dtype=np.float32)
+    if rows.shape != (len(texts), encoder.width):
+        wanted = (len(texts), encoder.width)
+        raise SetupError(f"the encoder {encoder.name!r} gave an array of shape {rows.shape} where {wanted} is due")
+    if not np.isfinite(rows).all():
+        raise SetupError(f"the encoder {encoder.name!r} gave values that are not finite")
+    # By the largest value first, so that no square overflows or vanishes.
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
+    rows = np.divide(rows, largest, out=np.zeros_like(rows), where=largest > 0)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = np.divide(rows, lengths, out=rows, where=lengths > 0)
+    return unit
+
+
+def warm_up(encoder: Encoder) -> None:
+    """Load what the encoder needs now rather than with the first search; also the first check of what it gives."""
+    encoded(encoder, ["warm up"], query=True)
+
+
+@cache
+def _entry_points() -> dict[str, Any]:
+    from importlib.metadata import entry_points
+
+    return {point.name: point for point in entry_points(group="toolsearch.encoders")}
+
+
+def open_encoder(name: str) -> Encoder:
+    """A new encoder by the name of its entry point, or `SetupError` listing the names."""
+    points = _entry_points()
+    if name not in points:
+        known = ", ".join(map(repr, sorted(points))) or "none: is toolsearch installed?"
+        raise SetupError(f"there is no encoder {name!r}; installed are: {known}. Or pass an object of your own.")
+    made: Encoder = points[name].load()()
+    return made

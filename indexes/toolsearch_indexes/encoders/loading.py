@@ -1,0 +1,91 @@
+"""What encoders share: where a model's files are, a digest of them, and loading once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import threading
+from collections.abc import Callable, Iterable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from toolsearch.errors import MissingExtra
+
+__all__ = ["Once", "digest", "model_folder", "require"]
+
+T = TypeVar("T")
+
+_SHOWN = 12  # hexadecimal digits of a digest in a name: 48 bits tell a user's models apart
+
+
+class Once(Generic[T]):
+    """Calls a function at the first call and gives its result from then on; after an error it tries again."""
+
+    def __init__(self, load: Callable[[], T]) -> None:
+        self._load = load
+        self._lock = threading.Lock()
+        self._made: list[T] = []
+
+    def __call__(self) -> T:
+        if not self._made:
+            with self._lock:
+                if not self._made:
+                    self._made.append(self._load())
+        return self._made[0]
+
+
+def require(what: str, packages: Iterable[str], extra: str) -> None:
+    """Raises `MissingExtra` for the first of these import packages that is not installed; imports none of them."""
+    for package in packages:
+        if find_spec(package) is None:
+            raise MissingExtra(what, package.replace("_", "-"), extra)
+
+
+def model_folder(model: str | os.PathLike[str], marker: str) -> Path | None:
+    """The folder on this machine below which a model's file `marker` is, without a network; None if there is none.
+
+    `model` is a folder, the import name of a package that ships one, or a name as on the Hugging Face hub, which is
+    looked for in that hub's own cache.
+    """
+    folder = Path(model)
+    if (folder / marker).is_file():
+        return folder
+    name = os.fspath(model)
+    package = name.replace("-", "_")
+    if package.isidentifier() and (spec := find_spec(package)) is not None:
+        for place in spec.submodule_search_locations or ():
+            for found in sorted(Path(place).rglob(marker), key=lambda path: (len(path.parts), path)):
+                return found.parents[len(Path(marker).parts) - 1]
+    if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
+        repository = _hub_cache() / f"models--{name.replace('/', '--')}"
+        try:
+            commit = (repository / "refs" / "main").read_text("utf-8").strip()
+        except (OSError, ValueError):
+            return None
+        snapshot = repository / "snapshots" / commit
+        return snapshot if (snapshot / marker).is_file() else None
+    return None
+
+
+def _hub_cache() -> Path:
+    """Where huggingface_hub keeps what it downloaded, by the variables it reads itself."""
+    environ = os.environ
+    if folder := environ.get("HF_HUB_CACHE") or environ.get("HUGGINGFACE_HUB_CACHE"):
+        return Path(folder).expanduser()
+    if home := environ.get("HF_HOME"):
+        return Path(home).expanduser() / "hub"
+    cache = environ.get("XDG_CACHE_HOME")
+    return (Path(cache) if cache else Path("~/.cache")).expanduser() / "huggingface" / "hub"
+
+
+def digest(files: Iterable[Path], *also: str) -> str:
+    """A short digest of what these files hold, in the order of their names, and of these texts."""
+    whole = hashlib.sha256()
+    for file in sorted(files):
+        with file.open("rb") as opened:
+            whole.update(hashlib.file_digest(opened, "sha256").digest())
+    for text in also:
+        whole.update(hashlib.sha256(text.encode("utf-8", "replace")).digest())
+    return whole.hexdigest()[:_SHOWN]
