@@ -377,6 +377,7 @@ def test_PG_4_a_name_with_a_prefix_or_in_another_case_is_understood() -> None:
     assert called(session, "Get-Weather").status == "ok"
     assert called(session, "functions.get_weather").status == "ok"
     assert "'get_weather'" in called(session, "get_wether").content
+    assert called(session, "jira__get_weather").status == "unknown", "another server's tool is not this one"
     assert "Use a listed tool." in called(ToolSearch([], mode="static").session(), "anything").content
 
 

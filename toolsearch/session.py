@@ -11,6 +11,7 @@ import inspect
 import json
 import logging
 import math
+import re
 import threading
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -35,6 +36,7 @@ __all__ = ["Decision", "Session", "Shown"]
 log = logging.getLogger("toolsearch")
 
 FORMAT = 1  # of `Session.export`
+_PROGRAM = re.compile(r"(?:functions|tools|default_api)[._:/]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,8 +278,9 @@ class Session:
             return None, _answer(call, "unknown", text), ()
         if live is None:
             named = self._search.catalog.named
-            # Models put the namespaces of other programs before a name: `functions.send_mail`.
-            means = [t for t in named(call.name) or named(base_name(call.name)) if self._tools.live(t.id) is not None]
+            # Models put a program's namespace before a name; a server's is not dropped, it may be another's tool.
+            plain = _PROGRAM.sub("", call.name)
+            means = [t for t in named(call.name) or named(plain) if self._tools.live(t.id) is not None]
             ready = [t for t in means if t.id in self._callable]
             spelled = [t for t in ready if squashed(self._tools.name_of(t)) == squashed(call.name)]
             if len(means) > 1 and len(spelled) != 1:
