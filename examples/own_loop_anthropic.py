@@ -39,7 +39,7 @@ def ask_user(question: str) -> str:
 
 
 async def loop(client: AsyncAnthropic, model: str) -> None:
-    search = ToolSearch(Catalog([get_weather, convert_units, ask_user]), pinned=["ask_user"])
+    search = ToolSearch(Catalog([get_weather, convert_units, ask_user]), index="keyword", pinned=["ask_user"])
     session = search.session()
     messages = [{"role": "user", "content": TASK}]
     for _ in range(10):

@@ -1,4 +1,4 @@
-"""Your own loop with OpenAI Chat Completions, over a catalog of 313 tools.
+"""Your own loop with OpenAI Chat Completions, over a catalog of 673 tools.
 
     python examples/own_loop_openai.py
 

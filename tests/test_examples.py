@@ -16,7 +16,7 @@ NOTEBOOKS = sorted(EXAMPLES.glob("*.ipynb"))
 SHOWN = {
     "own_loop_openai": [
         "OPENAI_API_KEY is not set",
-        "313 tools from 28 servers",
+        "673 tools from 47 servers",
         "request: 1 tools",
         "ok: Loaded",
         'ok: {"location": "Oslo"',
@@ -39,6 +39,14 @@ SHOWN = {
         "'wether tomorrow': get_forecast",
         "'create_issue, close_issue': create_issue, close_issue",
         "'paint the fence': nothing fits",
+    ],
+    "enrich_catalog": [
+        "\"I'm freezing\": nothing fits",
+        "house/set_mode: 'it is freezing in here', 'turn the heating to eco'\n",
+        "nothing is asked for: True",
+        "\"I'm freezing\": house/set_mode by enriched",
+        "bank/list_payouts by enriched",
+        "stale, so not used: house/set_mode",
     ],
     "scripted_server": [],  # a part of the others
 }
@@ -74,7 +82,7 @@ def outputs(cell: Any) -> str:
 
 # The words of a cell's source, and what its output must hold.
 IN_THE_NOTEBOOK = {
-    "read_tools(": ["Catalog(313 tools from 28 servers)", "'weather'"],
+    "read_tools(": ["Catalog(673 tools from 47 servers)", "'weather'"],
     'server == "weather"': ["<table>", "weather/get_forecast"],
     "catalog.suspicious": ["invisible-characters", "instructions"],
     "weather warnings": ["<table>", "weather/get_weather_alerts"],
@@ -88,7 +96,7 @@ IN_THE_NOTEBOOK = {
     '"queries"': ["For \"weather forecast\":", "get_forecast", "slack_post_message"],
     '"days": "2"': ["ok (pretended) weather/get_forecast", "'days': 2"],
     '{"city": "Oslo"}': ["invalid_arguments", "the required argument 'location' is missing"],
-    "counter()": ["every tool: 313 tools"],
+    "counter()": ["every tool: 673 tools"],
 }  # fmt: skip
 
 

@@ -745,8 +745,13 @@ def test_an_answer_is_a_sequence_of_hits_that_tells_what_it_is() -> None:
 
 def test_no_confidence_is_claimed_where_none_was_fitted() -> None:
     """SA-3 SA-28: a score is no probability."""
-    hits = search("keyword", MIXED, "close an issue that is open")
+    catalog = Catalog(MIXED)
+    index = FixedIndex({"issue": [tool.id for tool in catalog]})
+    index.add(list(catalog))
+    hits = find(catalog, index, "issue")
+    assert len(hits) > 0
     assert [hit.confidence for hit in hits] == [None] * len(hits)
+    assert hits.verdict is None
 
 
 @pytest.mark.parametrize("name", ["keyword", "regex"])

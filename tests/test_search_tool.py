@@ -193,7 +193,7 @@ def test_an_unknown_category_is_answered_with_those_there_are() -> None:
 
 
 def test_several_queries_are_answered_one_by_one() -> None:
-    answer = searched(session_with(), queries=["weather forecast", "send electronic mail", "zzqx"])
+    answer = searched(session_with(index="keyword"), queries=["weather forecast", "send electronic mail", "zzqx"])
     assert (
         answer.content.splitlines()[0]
         == f"Loaded {len(answer.data['loaded'])} tools; call them by name from your next step on."
@@ -243,7 +243,7 @@ def test_nothing_fits_is_said_with_near_names_and_how_to_go_on() -> None:
     answer = searched(session, query="get wether")
     assert answer.ok
     assert answer.data["loaded"] == []
-    assert 'Nothing fits "get wether". Similar names: get_weather. Try other words' in answer.content
+    assert 'Nothing fits "get wether". Nearest: get_weather (call one by its name if it does fit). Try other words' in answer.content
 
 
 def test_a_server_that_is_down_is_named_where_a_search_falls_short_or_asks_for_it() -> None:

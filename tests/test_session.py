@@ -63,7 +63,7 @@ def loaded(session: Session) -> list[str]:
 
 def test_a_search_loads_what_it_finds_for_the_next_round() -> None:
     """SA-6, SA-8, SA-9: names come with one line each, not names alone."""
-    session = ToolSearch([defined("get_weather", "Weather forecast for a city."), *numbered(20)]).session()
+    session = ToolSearch([defined("get_weather", "Weather forecast for a city."), *numbered(20)], "keyword").session()
     assert shown(session) == ["search_tools"]
     answer = asked(session, "weather forecast")
     assert answer.ok
@@ -716,7 +716,7 @@ def test_a_restored_session_shows_only_what_its_caller_may_see_now() -> None:
 def test_C35_a_request_never_carries_more_tools_than_the_cap() -> None:
     """C35: 120 pinned, 20 found, one search tool, 128 at most: the oldest found leave, and all are told."""
     pinned = numbered(120, "pin")
-    search = ToolSearch([*pinned, *numbered(20)], pinned=[p["name"] for p in pinned])
+    search = ToolSearch([*pinned, *numbered(20)], "keyword", pinned=[p["name"] for p in pinned])
     session = search.session()
     first = asked(session, "box", limit=20)
     assert len(wire.tools_for(session)) == 128
@@ -760,7 +760,7 @@ def test_C35_siblings_what_a_search_finds_again_is_not_unloaded_by_it() -> None:
 
 def test_C35_siblings_tokens_are_capped_too_and_calls_do_not_unload() -> None:
     """C35: by tokens; what one search loads fits, and a call in the next round takes nothing away."""
-    session = ToolSearch([defined(f"t{n}", "word " * 200) for n in range(8)], max_tool_tokens=700).session()
+    session = ToolSearch([defined(f"t{n}", "word " * 200) for n in range(8)], "keyword", max_tool_tokens=700).session()
     asked(session, "word", limit=8)
     assert len(session.loaded) == 2
     shown(session)
@@ -952,7 +952,7 @@ WEATHER = {"type": "object", "properties": {"city": {"type": "string"}}, "requir
 
 def bridged(**options: Any) -> Session:
     tools = [defined("get_weather", "Weather forecast") | {"input_schema": WEATHER}, *numbered(20), *SECRETS]
-    return ToolSearch(tools, mode="bridge", **options).session(caller=GUEST)
+    return ToolSearch(tools, "keyword", mode="bridge", **options).session(caller=GUEST)
 
 
 def test_C29_the_bridge_keeps_one_tools_array_for_a_whole_conversation() -> None:

@@ -11,7 +11,7 @@ from toolsearch import Settings, SetupError
 
 def test_every_setting_has_a_default_and_they_are_those_of_the_design() -> None:
     settings = Settings.of()
-    assert (settings.index, settings.mode, settings.not_loaded) == ("keyword", "append", "show")
+    assert (settings.index, settings.mode, settings.not_loaded) == ("auto", "append", "show")
     assert (settings.auto_tools, settings.auto_tokens) == (10, 2_500)
     assert settings.results_floor == 3
     assert settings == Settings.load(environ={})

@@ -1,6 +1,7 @@
 """The conformance kit: it passes what keeps the promises of `ToolIndex`, and names the one that is broken."""
 
 import math
+import time
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 
@@ -160,6 +161,17 @@ class Racing(Counting):
         return super().search(query, limit, among)
 
 
+class Rebuilding(Counting):
+    """Empties itself before it takes what is new."""
+
+    def add(self, tools: Sequence[Tool]) -> None:
+        held, self.texts = self.texts, {}
+        for tool_id, text in held.items():
+            time.sleep(0)
+            self.texts[tool_id] = text
+        super().add(tools)
+
+
 class Shared(Counting):
     """Keeps its documents in the class: a new index is not empty."""
 
@@ -214,7 +226,8 @@ def test_an_index_may_refuse_a_query_by_a_query_error() -> None:
         (Stale, "not found anew"),
         (Doubling, "come twice"),
         (FirstComeFirst, "the order of adding"),
-        (Racing, "while tools are added"),
+        (Racing, "while tools are added and removed, it raises"),
+        (Rebuilding, "while tools are added and removed, it loses a tool that stays"),
         (Shared, "an empty index finds something"),
         (Nameless, "lacks a member"),
     ],

@@ -21,6 +21,7 @@ from toolsearch.errors import (
     UnknownTool,
 )
 from toolsearch.index import Hit, Hits, Matched, Scored, ToolIndex, find, open_index
+from toolsearch.learned import Learned
 from toolsearch.search import ToolSearch
 from toolsearch.session import Decision, Session, Shown
 from toolsearch.settings import Settings
@@ -35,6 +36,7 @@ __all__ = [
     "DefinitionError",
     "Hit",
     "Hits",
+    "Learned",
     "Matched",
     "MissingExtra",
     "Quarantined",

@@ -5,14 +5,17 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, Unpack
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from toolsearch.calls import clean
 from toolsearch.errors import DefinitionError, SetupError, UnknownTool
 from toolsearch.names import Names, provider_name
 from toolsearch.read import parts
 from toolsearch.tools import Kind, Marks, Tool, definition_of, made_from, tool
+
+if TYPE_CHECKING:
+    from toolsearch.queries import Examples
 
 __all__ = ["Catalog", "Change", "Kind", "Quarantined", "Tool", "tool"]
 
@@ -61,6 +64,7 @@ class Catalog:
         self._quarantined: list[Quarantined] = []
         self._missing: dict[str, str] = {}
         self._reserved: frozenset[str] = frozenset()
+        self._examples: Examples | None = None
         self._subscribers: list[Callable[[Change], None]] = []
         # Changes are made and told one after the other. While sources are read and listeners are told, look-ups go on:
         # a source may be slow, and a listener may ask a session, which looks things up in here.
@@ -124,10 +128,12 @@ class Catalog:
         """Puts a new definition in the place of the tool with its id, or adds it; raises `DefinitionError`."""
         made = source if isinstance(source, Tool) and not marks else tool(source, **marks)
         with self._changing:
+            made = self._enriched(made)
             before = self._tools.get(made.id)
             self._check_reserved(made)
             with self._lock:
-                if before == made:  # the same for model and index; what runs may be new
+                # The same for model and index; what runs may be new.
+                if before is not None and before == made and before.enriched == made.enriched:
                     self._tools[made.id] = made
                     return made
                 if before is not None:
@@ -154,6 +160,27 @@ class Catalog:
                 for new in added:
                     self._put(new)
             self._announce(tuple(added), tuple(removed))
+
+    def enrich(self, examples: Examples | None) -> tuple[str, ...]:
+        """Puts example queries beside the tools, now and whenever a tool comes or changes; None takes all away.
+
+        Those given last hold. Returns the ids of the tools whose entry is stale, written for another definition than
+        theirs: such queries are not used.
+        """
+        with self._changing:
+            self._examples = examples
+            changed = []
+            for held in self:
+                queries = examples.of(held) if examples is not None else ()
+                if queries != held.enriched:
+                    changed.append((held, replace(held, enriched=queries)))
+            with self._lock:
+                self._tools.update((made.id, made) for _, made in changed)
+            self._announce(tuple(made for _, made in changed), tuple(held for held, _ in changed))
+            stale = () if examples is None else examples.stale(self)
+        if stale:
+            log.warning("the example queries of %d tools are stale, of %s first", len(stale), stale[0])
+        return stale
 
     def mark_missing(self, server: str, reason: str | None) -> None:
         """Says that a server cannot be reached now (None: it can again), so that a search can tell the model."""
@@ -271,10 +298,15 @@ class Catalog:
                 one = part if isinstance(part, Tool) and not marks else made_from(definition_of(part), marks)
                 assert one.digest  # of a `Tool` made by hand it is not known before that it is JSON
                 self._check_reserved(one)
-                made.append(one)
+                made.append(self._enriched(one))
             except Exception as error:
                 self._quarantine(part, error)
         return made
+
+    def _enriched(self, made: Tool) -> Tool:
+        """The tool with the queries that `enrich` has for it; those it brings itself stay where there are none."""
+        queries = self._examples.of(made) if self._examples is not None else ()
+        return replace(made, enriched=queries) if queries and queries != made.enriched else made
 
     def _check_reserved(self, made: Tool) -> None:
         if made.name in self._reserved:

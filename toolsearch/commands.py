@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import shlex
+from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, entry_points
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,10 +14,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from toolsearch.asking import command, endpoint
 from toolsearch.catalog import Catalog
+from toolsearch.enrich import enrich as ask_for_queries
 from toolsearch.errors import SetupError
 from toolsearch.files import read_tools
 from toolsearch.hygiene import FLAGS
+from toolsearch.queries import QUERIES, Examples
 from toolsearch.search import ToolSearch
 from toolsearch.settings import Settings
 
@@ -33,9 +40,12 @@ def search(
     tools: Annotated[str, typer.Option(help="JSON or JSON Lines: definitions, an OpenAI array, a tools/list result.")],
     index: Annotated[str | None, typer.Option(help="The search backend; default: the setting `index`.")] = None,
     limit: Annotated[int, typer.Option(help="Most tools to show.")] = 5,
+    examples: Annotated[str | None, typer.Option(help="Example queries, from `toolsearch enrich`.")] = None,
 ) -> None:
     """Search the tools of a file."""
     catalog = Catalog(read_tools(tools))
+    if examples is not None and (stale := catalog.enrich(Examples.load(examples))):
+        _tell(f"stale, so not used: {', '.join(stale)}")
     hits = ToolSearch(catalog, index, settings=Settings.load()).find(query, limit)
     table = Table(title=f"{query!r} in {catalog!r} by {hits.index_name}", title_justify="left")
     for head in ("score", "tool", "summary", "matched"):
@@ -48,7 +58,7 @@ def search(
     if hits.unknown:
         console.print(_plain(f"No tool is called {', '.join(map(repr, hits.unknown))}."))
     if hits.near:
-        console.print(_plain(f"Similar names: {', '.join(t.id for t in hits.near)}"))
+        console.print(_plain(f"Nearest: {', '.join(t.id for t in hits.near)}"))
     _tell_quarantined(catalog)
 
 
@@ -67,6 +77,46 @@ def check(
     raise typer.Exit(1 if catalog.suspicious or catalog.quarantined else 0)
 
 
+@app.command()
+def enrich(
+    tools: Annotated[
+        str, typer.Argument(help="JSON or JSON Lines: definitions, an OpenAI array, a tools/list result.")
+    ],
+    *,
+    out: Annotated[str, typer.Option(help="The file of queries; what it holds is not asked for again.")],
+    ask: Annotated[
+        str | None, typer.Option(help="A command that reads a prompt from its input and prints the answer.")
+    ] = None,
+    model: Annotated[str | None, typer.Option(help="Or a model behind an OpenAI-compatible chat endpoint.")] = None,
+    base_url: Annotated[str, typer.Option(help="That endpoint.")] = "https://api.openai.com/v1",
+    key_variable: Annotated[str, typer.Option(help="The environment variable with its key.")] = "OPENAI_API_KEY",
+    queries: Annotated[int, typer.Option(min=1, max=QUERIES, help="Queries for each tool.")] = 3,
+) -> None:
+    """Ask a model for requests that users would make of each tool, into a file to review; exit code 1 if any lacks."""
+    if (ask is None) == (model is None):
+        raise SetupError("say who is asked: either --ask 'a command' or --model a-name")
+    catalog = Catalog(read_tools(tools))
+    known = Examples.load(out) if Path(out).exists() else Examples()
+    if ask is not None:
+        asked, by = command(shlex.split(ask)), shlex.split(ask)[0] if ask.strip() else ""
+    else:
+        asked, by = endpoint(str(model), base_url=base_url, key=os.environ.get(key_variable, "")), str(model)
+    today = datetime.now(UTC).date().isoformat()
+    made = ask_for_queries(
+        catalog, asked, queries=queries, known=known, by=by, date=today, each=lambda so_far: so_far.save(out)
+    )
+    new = sum(known.entries.get(i) != entry for i, entry in made.entries.items())
+    Console().print(_plain(f"{out}: {len(made)} tools, {new} of them new. Review it before you use it."))
+    for tool_id, problem in made.problems.items():
+        _tell(f"{tool_id}: {problem}")
+    _tell_quarantined(catalog)
+    raise typer.Exit(1 if made.problems else 0)
+
+
+def _tell(text: str) -> None:
+    Console(stderr=True).print(_plain(text))
+
+
 def _plain(text: str) -> Text:
     """Text of tools is data: nothing in it is markup."""
     return Text(text)
@@ -74,7 +124,7 @@ def _plain(text: str) -> Text:
 
 def _tell_quarantined(catalog: Catalog) -> None:
     for entry in catalog.quarantined:
-        Console(stderr=True).print(_plain(f"quarantined {entry.name}: {entry.reason}"))
+        _tell(f"quarantined {entry.name}: {entry.reason}")
 
 
 def _mount(command: EntryPoint) -> None:

@@ -7,22 +7,25 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
-from functools import cache
 from itertools import zip_longest
 from typing import Any, Protocol, overload, runtime_checkable
 
 from toolsearch.calls import clean
 from toolsearch.catalog import Catalog, Tool
-from toolsearch.errors import QueryError, SetupError
+from toolsearch.confidence import FOUND, NONE, Verdict, verdict
+from toolsearch.crowding import crowded, spread
+from toolsearch.errors import QueryError
 from toolsearch.names import squashed
+from toolsearch.plugins import plugin
 
 __all__ = ["Hit", "Hits", "Matched", "Scored", "ToolIndex", "find", "open_index"]
 
 QUERY_CHARACTERS = 2_000  # a longer query is cut before anything reads it
 MOST_HITS = 100
+DEEPER = 4  # times the limit
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,12 +38,16 @@ class Matched:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """One answer of an index: any positive finite score, higher is better. `confidence` is P(relevant), if fitted."""
+    """One answer of an index: any positive finite score, higher is better. `confidence` is P(relevant), if fitted.
+
+    `signals` is what the index knows of the hit, numbers by name; `toolsearch eval calibrate` fits confidence to them.
+    """
 
     id: str
     score: float
     matched: tuple[Matched, ...] = ()
     confidence: float | None = None
+    signals: Mapping[str, float] | None = field(default=None, compare=False, repr=False)
 
 
 @runtime_checkable
@@ -48,7 +55,9 @@ class ToolIndex(Protocol):
     """What a search backend is. `toolsearch.testing.check_index` proves one.
 
     `search` returns at most `limit` tools out of `among` (None: all), best first, and none without evidence; it may
-    raise `QueryError` for a query it cannot run and nothing else. `add` replaces tools whose id is known.
+    raise `QueryError` for a query it cannot run and nothing else. Where a part of the index did not take part, the
+    sequence has an attribute `degraded`, a text that says so; where it is known, an attribute `answerable` is P(some
+    tool can do it). `add` replaces tools whose id is known.
     One index serves all sessions, so it is used from several threads.
     """
 
@@ -79,8 +88,10 @@ class Hit:
 class Hits(Sequence[Hit]):
     """The answer to one query: hits, best first, and what there is to say where they fall short.
 
-    `unknown` are names the query asked for that no visible tool has; `near` are tools with similar names, given when
-    nothing else was found; `problem` says why the query could not be run.
+    `unknown` are names the query asked for that no visible tool has; `near` are the nearest tools, given when nothing
+    fits: of what was searched for, or else of similar names; `problem` says why the query could not be run; `degraded`
+    says which part of the index did not take part, and why. `verdict` is what the confidences come to: "found", "weak"
+    (they may not fit), "none" (no hits then), or None where the index has no confidence. See `toolsearch.confidence`.
     """
 
     query: str
@@ -89,6 +100,8 @@ class Hits(Sequence[Hit]):
     near: tuple[Tool, ...] = ()
     problem: str | None = None
     index_name: str = field(default="", compare=False)
+    degraded: str | None = None
+    verdict: Verdict | None = None
 
     @overload
     def __getitem__(self, at: int) -> Hit: ...
@@ -107,9 +120,9 @@ class Hits(Sequence[Hit]):
         lines = [f"{h.shown_score:>8}  {h.tool.id:32}  {h.tool.summary(70)}" for h in self.hits]
         return "\n".join(
             [
-                f"Hits({self.query!r}: {len(self)} by {self.index_name})",
+                f"Hits({self.query!r}: {len(self)} by {self.index_name}{f', {self.verdict}' if self.verdict else ''})",
                 *lines,
-                *([self.problem] if self.problem else []),
+                *filter(None, (self.problem, self.degraded)),
             ]
         )
 
@@ -126,17 +139,29 @@ class Hits(Sequence[Hit]):
             for h in self.hits
         ]
         near = ", ".join(t.id for t in self.near)
-        nothing = "" if rows else f"Nothing fits; similar names: {near}." if near else "Nothing fits."
-        note = self.problem or nothing
+        nothing = "" if rows else f"Nothing fits; nearest: {near}." if near else "Nothing fits."
+        doubt = "These may not fit." if self.verdict == "weak" else ""
+        note = " ".join(filter(None, (self.problem or nothing, doubt, self.degraded)))
         return table(f"{self.query!r} by {self.index_name}", ("id", "score", "summary", "matched"), rows, note=note)
 
 
-def find(catalog: Catalog, index: ToolIndex, query: Any, limit: Any = 5, among: AbstractSet[str] | None = None) -> Hits:
+def find(
+    catalog: Catalog,
+    index: ToolIndex,
+    query: Any,
+    limit: Any = 5,
+    among: AbstractSet[str] | None = None,
+    *,
+    found: float = FOUND,
+    none: float = NONE,
+) -> Hits:
     """Searches a catalog through an index. Nothing a model or user types raises.
 
     Order: tools the query names exactly (by id, name or base name, in any case and punctuation), all of them, even
-    beyond `limit`; then the index's by score, equal scores by id. `limit` is clamped to 1…100, and is 5 where it is no
-    number. `among` are the ids the caller may see; nothing else is scored, returned, suggested or counted.
+    beyond `limit`; then the index's by score, equal scores by id, and like tools of more than three servers behind the
+    others. `limit` is clamped to 1…100, and is 5 where it is no number. `among` are the ids the caller may see; nothing
+    else is scored, returned, suggested or counted. `found` and `none` are the probabilities from which the verdict is
+    "found", and below which it is "none" and nothing is returned; with 0, hits always are.
     """
     text = clean(query if isinstance(query, str) else "" if query is None else str(query))[:QUERY_CHARACTERS].strip()
     if not text:
@@ -146,16 +171,42 @@ def find(catalog: Catalog, index: ToolIndex, query: Any, limit: Any = 5, among: 
     limit = clamped(limit)
     named, unknown, only_names = _named(catalog, text, among)
     hits = [Hit(tool, math.inf, 1.0, (Matched(tool.name, ("name",)),), exact=True) for tool in named][:MOST_HITS]
-    problem = None
+    near: tuple[Tool, ...] = ()
+    said: Verdict | None = "found" if hits else None
+    problem = degraded = None
     if not only_names and len(hits) < limit:
         try:
-            scored = index.search(text, min(limit + len(hits), MOST_HITS), among)
+            others, scored = _searched(catalog, index, text, limit, among=among, named={h.tool.id for h in hits})
+            degraded = getattr(scored, "degraded", None)
+            said = said or verdict([h.confidence for h in others], getattr(scored, "answerable", None), found, none)
+            if said == "none":
+                others, near = [], tuple(hit.tool for hit in others[:3])
+            hits += others[: limit - len(hits)]
         except QueryError as error:
-            scored, problem = (), str(error)
-        seen = {hit.tool.id for hit in hits}
-        hits += _checked(catalog, scored, among, seen)[: limit - len(hits)]
-    near = () if hits else tuple(_near(catalog, unknown or (text,), among))
-    return Hits(text, tuple(hits), unknown, near, None if hits else problem, index.name)
+            problem = str(error)
+    near = near if hits or near else tuple(_near(catalog, unknown or (text,), among))
+    return Hits(text, tuple(hits), unknown, near, None if hits else problem, index.name, degraded, said)
+
+
+def _searched(
+    catalog: Catalog,
+    index: ToolIndex,
+    text: str,
+    limit: int,
+    *,
+    among: AbstractSet[str] | None,
+    named: AbstractSet[str],
+) -> tuple[list[Hit], Sequence[Scored]]:
+    """What an index finds beside the tools that were named, up to `limit`, and its answer as it was.
+
+    Where like tools crowd out the rest, the index is asked once more for what lies behind them.
+    """
+    scored = index.search(text, min(limit + len(named), MOST_HITS), among)
+    hits = _checked(catalog, scored, among, set(named))
+    if crowded(hits, text):
+        more = index.search(text, min(DEEPER * limit, MOST_HITS), among)
+        hits = spread(_checked(catalog, more, among, set(named)), text)
+    return hits[:limit], scored
 
 
 def clamped(limit: Any, least: int = 1, most: int = MOST_HITS, default: int = 5) -> int:
@@ -223,18 +274,10 @@ def _named(catalog: Catalog, query: str, among: AbstractSet[str] | None) -> tupl
     return list({t.id: t for tools in likely.values() for t in tools}.values()), (), False
 
 
-@cache
-def _entry_points() -> dict[str, Any]:
-    from importlib.metadata import entry_points
-
-    return {point.name: point for point in entry_points(group="toolsearch.indexes")}
-
-
 def open_index(name: str) -> ToolIndex:
-    """A new index by the name of its entry point (group `toolsearch.indexes`), or `SetupError` listing the names."""
-    points = _entry_points()
-    if name not in points:
-        known = ", ".join(map(repr, sorted(points))) or "none: is toolsearch installed?"
-        raise SetupError(f"there is no index {name!r}; installed are: {known}. Or pass an object of your own.")
-    made: ToolIndex = points[name].load()()
+    """A new index by the name of its entry point (group `toolsearch.indexes`), or `SetupError` listing the names.
+
+    "auto" is the best that the installed packages allow; its `name` says which that is.
+    """
+    made: ToolIndex = plugin("index", "toolsearch.indexes", name).load()()
     return made

@@ -9,6 +9,7 @@ import threading
 import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from time import monotonic
 from typing import Any, Literal
@@ -17,13 +18,16 @@ from toolsearch.calls import Caller, ToolContext, clean
 from toolsearch.catalog import Catalog, Change, Tool, tool
 from toolsearch.errors import SetupError, StateError
 from toolsearch.found import definition_tokens
-from toolsearch.index import Hits, ToolIndex, find, open_index
+from toolsearch.index import Hits, ToolIndex, clamped, find, open_index
+from toolsearch.learned import Learned, raised
 from toolsearch.session import FORMAT, Session
 from toolsearch.settings import Settings
 
 __all__ = ["ToolSearch"]
 
 log = logging.getLogger("toolsearch")
+
+DEEPER = 20  # hits beyond the limit among which what was learned may raise one
 
 
 class ToolSearch:
@@ -32,7 +36,8 @@ class ToolSearch:
     `index` is a name ("keyword", "regex", …) or an object with the `ToolIndex` protocol. `pinned` tools (names, ids,
     or functions) are always shown and never searched. `visible(tool, caller)` decides beside a tool's `roles` what a
     caller may see; it is asked once per caller and version of the catalog. `run(tool, arguments, context)` runs tools
-    that have no function of their own. Further options are those of `Settings`.
+    that have no function of their own. `learned` lets use teach (None: it does not). Further options are those of
+    `Settings`.
     """
 
     def __init__(
@@ -43,6 +48,7 @@ class ToolSearch:
         pinned: Iterable[Any] = (),
         visible: Callable[[Tool, Caller | None], bool] | None = None,
         run: Callable[[Tool, dict[str, Any], ToolContext], Any] | None = None,
+        learned: Learned | None = None,
         settings: Settings | None = None,
         **options: Any,
     ) -> None:
@@ -52,6 +58,7 @@ class ToolSearch:
         self.settings = Settings.of(**(given | options))
         self.catalog = catalog if isinstance(catalog, Catalog) else Catalog(catalog)
         self.run = run
+        self.learned = learned if "learned" in self.settings.examples else None
         self._visible = visible
         self._lock = threading.RLock()
         self._sessions: OrderedDict[str, tuple[Session, float]] = OrderedDict()
@@ -80,7 +87,31 @@ class ToolSearch:
 
     def find(self, query: str, limit: int = 5, *, caller: Caller | None = None, category: str | None = None) -> Hits:
         """The tools that fit a query, best first; see `toolsearch.index.find`. Filters apply before ranking."""
-        return find(self.catalog, self.index, query, limit, self.visible_ids(caller, category))
+        among = self.visible_ids(caller, category)
+        if self.learned is None:
+            return self._find(query, limit, among)
+        return self._find_learned(self.learned, query, limit, among, caller)
+
+    def _find_learned(
+        self, learned: Learned, query: str, limit: int, among: frozenset[str] | None, caller: Caller | None
+    ) -> Hits:
+        """As `find`, with what the caller's tenant has taught added to the scores."""
+        tenant = None if caller is None else caller.tenant
+        lessons = learned.lessons(str(query or ""), tenant=tenant, among=among)
+        pinned = {t.id for t in self.pinned}
+        told = {
+            tool: lesson
+            for i, lesson in lessons.items()
+            if i not in pinned and (tool := self.catalog.get(i)) is not None
+        }
+        if not told:
+            return self._find(query, limit, among)
+        hits = self._find(query, clamped(limit) + DEEPER, among)
+        return raised(hits, told, learned.weight, clamped(limit))
+
+    def _find(self, query: str, limit: int, among: frozenset[str] | None) -> Hits:
+        settings = self.settings
+        return find(self.catalog, self.index, query, limit, among, found=settings.found, none=settings.none)
 
     def visible_ids(self, caller: Caller | None, category: str | None = None) -> frozenset[str] | None:
         """The ids a caller may see, the same object as long as nothing changes; None where that is all of them."""
@@ -283,21 +314,48 @@ class ToolSearch:
                 return
             for server in {t.server for t in change.removed if t.server}:
                 search._gone[server] = tuple(t for t in change.removed if t.server == server)
-            search.index.remove([t.id for t in change.removed])
-            search._add([t for t in change.added if t.id not in pinned])
+            if search.learned is not None:
+                search.learned.forget({t.id for t in change.removed} - {t.id for t in change.added})
+            try:
+                added = [t for t in change.added if t.id not in pinned]
+                stays = {t.id for t in added}  # `add` replaces them: so no search meets a moment without them
+                search.index.remove([t.id for t in change.removed if t.id not in stays])
+                search._add(added)
+            except SetupError:
+                log.exception("the index %r has not taken over a change of the catalog", search.index.name)
 
         end = self.catalog.subscribe(changed)
-        self._add([t for t in self.catalog if t.id not in pinned])
+        try:
+            searched = [t for t in self.catalog if t.id not in pinned]
+            if searched and callable(keep_only := getattr(self.index, "keep_only", None)):
+                keep_only([t.id for t in searched])
+            self._add(searched)
+        except BaseException:
+            end()
+            raise
 
     def _add(self, tools: Sequence[Tool]) -> None:
-        """Indexes tools; where the index refuses a batch, one by one, so that a bad one costs only itself."""
+        """Indexes tools; where the index refuses a batch, one by one, so that a bad one costs only itself.
+
+        A `SetupError` is none of a tool's: it is raised.
+        """
         try:
-            self.index.add(tools)
+            self.index.add([self._searched(each) for each in tools])
+        except SetupError:
+            raise
         except Exception:
             if len(tools) == 1:
                 log.exception("the index %r cannot take %r: it is found by its name only", self.index.name, tools[0].id)
+                self.index.remove([tools[0].id])  # what it held of it before
             for each in tools if len(tools) > 1 else ():
                 self._add([each])
+
+    def _searched(self, held: Tool) -> Tool:
+        """The tool as it is indexed: with those example queries that the setting `examples` wants."""
+        wanted = self.settings.examples
+        if held.examples and "author" not in wanted:
+            held = replace(held, examples=())
+        return replace(held, enriched=()) if held.enriched and "enriched" not in wanted else held
 
     def __repr__(self) -> str:
         return f"ToolSearch({self.catalog!r}, {self.index.name!r}, {len(self.pinned)} pinned)"

@@ -197,16 +197,21 @@ class Outcome:
             how = f"through {self.call_tool}" if self.call_tool else "by name from your next step on"
             parts.append(f"Loaded {many}; call {them} {how}.")
         shown: set[str] = set()
+        listed: list[Hits] = []
         for hits in self.answers:
             found = [h.tool for h in hits if h.tool.id in new]
             lines = [self.line(t) for t in found if t.id not in shown]
             heading = f"For {_quoted(hits.query)}:"
             if lines:
                 parts += [*([heading] if len(self.answers) > 1 else []), *lines]
+                listed.append(hits)
             elif found:
                 parts.append(f"{heading} {_some([self._called(t) for t in found], 2)}, listed above.")
             shown |= {t.id for t in found}
             parts += self._shortfalls(hits)
+        if weak := [_quoted(hits.query) for hits in listed if hits.verdict == "weak"]:
+            which = "These" if len(weak) == len(listed) else f"Those for {_some(weak, 8)}"
+            parts.append(f"{which} may not fit: check before you call, or search in other words.")
         if self.already:
             how = f"call them through {self.call_tool}" if self.call_tool else "call directly"
             parts.append(f"Already loaded, {how}: {_some([self._called(t) for t in self.already], 20)}.")
@@ -240,10 +245,11 @@ class Outcome:
             said.append(hits.problem)
         elif not hits and not hits.unknown:
             near = ", ".join(map(self._called, hits.near))
+            take = " (call one by its name if it does fit)" if hits.verdict == "none" else ""
             place = f" in the category {self.request.category!r}" if self.request.category else ""
             said.append(
                 f"Nothing fits {_quoted(hits.query)}{place}."
-                + (f" Similar names: {near}." if near else "")
+                + (f" Nearest: {near}{take}." if near else "")
                 + " Try other words: what is done, to what, in which product; one capability a query."
             )
         return said

@@ -14,6 +14,7 @@ import math
 import re
 import threading
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -36,6 +37,7 @@ __all__ = ["Decision", "Session", "Shown"]
 log = logging.getLogger("toolsearch")
 
 FORMAT = 1  # of `Session.export`
+SEARCHES_FOLLOWED = 3  # the last ones, whose finds still teach when they are called
 _PROGRAM = re.compile(r"(?:functions|tools|default_api)[._:/]+")
 
 
@@ -75,6 +77,9 @@ class Session:
         self._in_vain = 0  # searches in a row that found nothing
         self._schemas: dict[str, str] = {}  # in "bridge": digests of the definitions that answers have shown
         self._told_full = False
+        self._searches = 0
+        self._led: dict[str, tuple[str, int]] = {}  # tool id -> the query that found it last, and that search's number
+        self._in_vain_for: dict[int, str] = {}  # by its number, the query of a search that led to no call yet
         self._tools = FoundSet(search, caller)
         self._callable = self._tools.ids()
         mode, self._why = search.chosen_mode(caller)
@@ -346,12 +351,59 @@ class Session:
     def _returned(self, decision: Decision, value: Any) -> ToolResult:
         call = decision.call
         if isinstance(value, ToolResult):
-            return replace(value, call_id=call.id, name=call.name)
+            result = replace(value, call_id=call.id, name=call.name)
+        else:
+            try:
+                result = _answer(call, "ok", text_of(value), value)
+            except Exception as error:
+                text = (
+                    f"{call.name!r} ran, but what it returned cannot be shown: {_reason(error)}. Do not run it again."
+                )
+                result = _answer(call, "ok", text, value)
+        if result.ok and decision.tool is not None:
+            self._teach(decision.tool)
+        return result
+
+    def _teach(self, tool: Tool) -> None:
+        """A call that ended well: the search that found the tool was a good one. Each search teaches a tool once.
+
+        So were the searches right before it that led to no call: they asked for the same in words that the index does
+        not know, which is what there is to learn. Who asks for several things at once may mean any, so that teaches no
+        such thing.
+        """
+        learned = self._search.learned
+        with self._lock:
+            query, at = self._led.pop(tool.id, ("", 0))
+            if learned is None or not query:
+                return
+            alone = self._in_vain_for.pop(at, None) == query
+            before = [self._in_vain_for.pop(n) for n in list(self._in_vain_for) if n < at] if alone else []
+        caller = self.caller or Caller()
         try:
-            return _answer(call, "ok", text_of(value), value)
-        except Exception as error:
-            text = f"{call.name!r} ran, but what it returned cannot be shown: {_reason(error)}. Do not run it again."
-            return _answer(call, "ok", text, value)
+            for asked, times in ((query, 1.0), *((asked, 0.5) for asked in before)):
+                learned.teach(asked, tool.id, tenant=caller.tenant, user=caller.user, times=times)
+        except Exception:
+            log.exception("nothing was learned from the call of %r", tool.id)
+
+    def _follow(self, answers: list[Hits], ids: AbstractSet[str]) -> None:
+        """Remembers which query found which of these tools, so that a call of it can teach; a tool's name teaches none.
+
+        What an older search found is forgotten: a call long after it may be for something else.
+        """
+        if self._search.learned is None:
+            return
+        self._searches += 1
+        at = self._searches
+        named = {hit.tool.id for hits in answers for hit in hits if hit.exact}
+        led: dict[str, tuple[str, int]] = {}
+        for rank in range(max(map(len, answers), default=0)):
+            for hits in answers:
+                if rank < len(hits) and (tool_id := hits[rank].tool.id) in ids - named:
+                    led.setdefault(tool_id, (hits.query, at))
+        self._led = {i: each for i, each in self._led.items() if at - each[1] < SEARCHES_FOLLOWED} | led
+        self._in_vain_for = {n: query for n, query in self._in_vain_for.items() if at - n < SEARCHES_FOLLOWED}
+        if len(answers) == 1 and not named and not answers[0].unknown:
+            self._in_vain_for[at] = answers[0].query
 
     def _failed(self, decision: Decision, error: BaseException) -> ToolResult:
         call, tool = decision.call, decision.tool
@@ -395,6 +447,7 @@ class Session:
         if self.mode != "static":
             with self._lock:
                 self._tools.reveal([h.tool.id for h in hits])
+                self._follow([hits], self._tools.ids())
         return hits
 
     def _look_up(self, request: Request) -> Outcome:
@@ -425,6 +478,7 @@ class Session:
         outcome.evicted = self._tools.reveal([t.id for t in outcome.new], late=[t.id for t in outcome.already])
         outcome.already = [t for t in outcome.already if t.id in self._tools.ids()]
         self._schemas |= {t.id: t.digest for t in outcome.new}
+        self._follow(outcome.answers, {t.id for t in (*outcome.new, *outcome.already)})
         return outcome
 
     def _fill(self, outcome: Outcome, tools: list[Tool]) -> None:
@@ -493,6 +547,8 @@ class Session:
                 "asked": dict(self._asked),
                 "in_vain": self._in_vain,
                 "schemas": dict(self._schemas),
+                "led": {tool_id: [query, self._searches - at] for tool_id, (query, at) in self._led.items()},
+                "in_vain_for": [[self._searches - at, query] for at, query in self._in_vain_for.items()],
             }
 
     @classmethod
@@ -516,6 +572,8 @@ class Session:
             self._callable = frozenset(state["callable"]) & self._tools.ids()
             self._asked, self._in_vain = dict(state["asked"]), int(state["in_vain"])
             self._schemas = dict(state["schemas"])
+            self._led = {str(i): (str(query), -int(ago)) for i, (query, ago) in state.get("led", {}).items()}
+            self._in_vain_for = {-int(ago): str(query) for ago, query in state.get("in_vain_for", [])}
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"this is no exported session: {type(error).__name__}: {error}") from None
 

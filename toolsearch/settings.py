@@ -10,8 +10,9 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
+from toolsearch.confidence import FOUND, NONE
 from toolsearch.errors import SetupError
 
 __all__ = ["Mode", "Settings"]
@@ -19,6 +20,7 @@ __all__ = ["Mode", "Settings"]
 log = logging.getLogger("toolsearch")
 
 Mode = Literal["auto", "static", "append", "bridge"]
+Examples = Literal["author", "enriched", "learned"]
 _Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
 
@@ -27,8 +29,8 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    index: str = "keyword"
-    """The search backend, by the name of its entry point."""
+    index: str = "auto"
+    """The search backend, by the name of its entry point. "auto": "hybrid" with the extra `vector`, else "keyword"."""
     mode: Mode = "append"
     """How found tools reach the model: "append" to the tools, "bridge" (a fixed `call_tool`), "static" (all tools at
     once, no search), or "auto": static while the catalog is small."""
@@ -42,6 +44,14 @@ class Settings(BaseModel):
     """The least a model can ask for; small models ask for 1, miss, and give up."""
     results_ceiling: Annotated[int, Field(ge=1, le=100)] = 20
     """The most a model can ask for."""
+    found: Annotated[float, Field(ge=0, le=1)] = FOUND
+    """Probability: from here on that its best tool is relevant, a search has found something; below, it says that its
+    tools may not fit."""
+    none: Annotated[float, Field(ge=0, le=1)] = NONE
+    """Probability: where it is less likely that any tool can do it, a search finds nothing. 0: it always answers."""
+    examples: tuple[Examples, ...] = ("author", "enriched", "learned")
+    """The example queries that are searched: the tools' authors', those of `Catalog.enrich`, and what use has taught
+    (see `Learned`). In a variable, with commas."""
     queries: Annotated[int, Field(ge=1, le=50)] = 8
     """Queries one search call may hold."""
     answer_tokens: Annotated[int, Field(ge=100)] = 1_000
@@ -62,8 +72,16 @@ class Settings(BaseModel):
     ttl_seconds: Annotated[float, Field(gt=0)] | None = None
     """A session not used for so long leaves. None for never."""
 
+    @field_validator("examples", mode="before")
+    @classmethod
+    def _listed(cls, value: Any) -> Any:
+        """A text with commas as a list: that is how a variable says several."""
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
     @model_validator(mode="after")
     def _agree(self) -> Self:
+        if self.none > self.found:
+            raise ValueError(f"none={self.none} is above found={self.found}")
         if self.search_tool == self.call_tool:
             raise ValueError(f"search_tool and call_tool cannot both be {self.search_tool!r}")
         if self.results_floor > self.results_ceiling:

@@ -12,7 +12,7 @@ from typing import Any
 
 from toolsearch.catalog import Catalog, Tool
 from toolsearch.errors import QueryError
-from toolsearch.index import Scored, ToolIndex, find
+from toolsearch.index import MOST_HITS, Scored, ToolIndex, find
 
 __all__ = ["FixedIndex", "check_index"]
 
@@ -149,20 +149,27 @@ def _does_not_depend_on_order(make: Callable[[], ToolIndex], catalog: Catalog) -
 
 def _serves_many_threads(make: Callable[[], ToolIndex], catalog: Catalog) -> None:
     index = _filled(make, catalog)
-    failures: list[BaseException] = []
+    extra = Catalog([{"name": f"mail_{n}", "description": "One more mail tool"} for n in range(60)])
+    known = {tool.id for tool in (*catalog, *extra)}
+    failures: list[str] = []
     done = threading.Event()
 
     def search() -> None:
         try:
             while not done.is_set():
-                index.search("issue mail weather", 5)
+                found = [scored.id for scored in index.search("open a new issue, or mail", MOST_HITS)]
+                if len(set(found)) < len(found):
+                    failures.append("a tool comes twice")
+                if not known.issuperset(found):
+                    failures.append(f"it finds {min(set(found) - known)!r}, which was never added")
+                if "tracker/create_issue" not in found:
+                    failures.append("it loses a tool that stays")
         except BaseException as error:  # whatever it is, it is reported below
-            failures.append(error)
+            failures.append(f"it raises {error!r}")
 
     threads = [threading.Thread(target=search) for _ in range(4)]
     for thread in threads:
         thread.start()
-    extra = Catalog([{"name": f"mail_{n}", "description": "One more mail tool"} for n in range(60)])
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)  # threads take turns more often, so that a race is seen
     try:
@@ -177,4 +184,4 @@ def _serves_many_threads(make: Callable[[], ToolIndex], catalog: Catalog) -> Non
         done.set()
         for thread in threads:
             thread.join()
-    assert not failures, f"searching while tools are added and removed raises {failures[0]!r}"
+    assert not failures, f"searched while tools are added and removed, {failures[0]}"

@@ -31,6 +31,9 @@ class Tool:
     `kind` is "action" for a tool that changes something; `alone` (default: every action) runs by itself in a round;
     `repeatable` may run again after a crash; `return_direct` and `terminal` are for the loop. `roles`: a caller needs
     one of them to see the tool. `run` does the work; without it the program runs the call itself.
+
+    `examples` are requests the tool answers, by its author. `enriched` are such requests by anybody else, which
+    `Catalog.enrich` puts there: searched like the others, but no part of the definition, of its digest, or of equality.
     """
 
     id: str
@@ -42,6 +45,7 @@ class Tool:
     category: str | None = None
     tags: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
+    enriched: tuple[str, ...] = field(default=(), kw_only=True)
     kind: Kind = "read"
     repeatable: bool = True
     alone: bool = False
@@ -60,6 +64,12 @@ class Tool:
         marks: list[Any] = [self.category, self.tags, self.examples, self.kind, self.repeatable, self.alone]
         seen = [*texts, *marks, self.return_direct, self.terminal, sorted(self.roles), self.version]
         return hashlib.sha256(json.dumps(seen, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+    @cached_property
+    def searched_digest(self) -> str:
+        """What changes whenever an index has to take the tool anew: the digest, the flags, the enriched queries."""
+        told = [" ".join((self.digest, *self.flags)), *self.enriched]
+        return hashlib.sha256("\0".join(told).encode("utf-8", "replace")).hexdigest() if self.enriched else told[0]
 
     @property
     def base_name(self) -> str:

@@ -25,7 +25,10 @@ def names() -> tuple[str, ...]:
 
 
 def path(name: str) -> Path:
-    """The folder of a data set: `tools.jsonl`, `cases.jsonl`, `CARD.md`. Raises `LookupError` for an unknown name."""
+    """The folder of a data set: `tools.jsonl`, `cases.jsonl`, `CARD.md`, and perhaps `examples.jsonl`.
+
+    Raises `LookupError` for an unknown name.
+    """
     if name not in manifest():
         raise LookupError(f"there is no data set {name!r}; there are: {', '.join(map(repr, names()))}")
     return _HERE / name

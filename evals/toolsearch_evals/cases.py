@@ -16,6 +16,7 @@ from typing import Any
 
 import toolsearch_datasets
 from toolsearch import Catalog, DefinitionError, SetupError, Tool, tool
+from toolsearch.queries import Examples
 
 __all__ = ["Case", "Dataset", "Groups", "load", "only", "read_samples", "require_gold"]
 
@@ -28,7 +29,8 @@ class Case:
 
     `gold` has a group for each capability that is needed, and in a group the ids of the tools of which any one will do;
     no group at all means that no tool can do it. `steps` are short queries, one a group. `wording` is "user" or
-    "agent", `split` "dev" or "test"; each is empty where the set does not say.
+    "agent", `split` "train", "dev" or "test"; each is empty where the set does not say. `language` is that of the
+    query, a code such as "en" or "pt-br".
     """
 
     id: str
@@ -38,6 +40,7 @@ class Case:
     wording: str = ""
     steps: tuple[str, ...] = ()
     split: str = ""
+    language: str = "en"
 
     @property
     def queries(self) -> tuple[str, ...]:
@@ -47,7 +50,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Dataset:
-    """Definitions as they stand in the file, and cases over them; `key` is what a sample calls the set."""
+    """Definitions as they stand in the file, and cases over them; `key` is what a sample calls the set.
+
+    `enriched` are example queries that its catalog holds beside the tools; none are there unless one puts them.
+    """
 
     name: str
     definitions: tuple[dict[str, Any], ...]
@@ -55,10 +61,25 @@ class Dataset:
     folder: Path
     key: str
     ids_are_names: bool = False
+    enriched: Examples | None = None
+
+    @property
+    def derived(self) -> int:
+        """How many of the tools were made up by `toolsearch eval derive`, as their `_meta` says."""
+        metas = (definition.get("_meta") for definition in self.definitions)
+        return sum(isinstance(meta, Mapping) and meta.get("derived") is True for meta in metas)
 
     def catalog(self) -> Catalog:
         """The tools as a catalog; what could not be read is in its `quarantined`."""
-        return Catalog(self._tool(d) for d in self.definitions) if self.ids_are_names else Catalog(self.definitions)
+        made = Catalog(self._tool(d) for d in self.definitions) if self.ids_are_names else Catalog(self.definitions)
+        if self.enriched is not None:
+            made.enrich(self.enriched)
+        return made
+
+    def examples(self) -> Examples:
+        """The example queries that come with the set, in its `examples.jsonl`; none where it has no such file."""
+        file = self.folder / "examples.jsonl"
+        return Examples.load(file) if file.is_file() else Examples()
 
     def _tool(self, definition: Mapping[str, Any]) -> Tool | Mapping[str, Any]:
         try:
@@ -147,6 +168,7 @@ def _case(line: Mapping[str, Any]) -> Case:
         wording=line.get("wording", ""),
         steps=tuple(line.get("steps", ())),
         split=line.get("split", ""),
+        language=str(line.get("language", "en")),
     )
 
 
@@ -154,7 +176,8 @@ def _research_case(line: Mapping[str, Any], stem: str) -> Case:
     gold = _groups(line.get("gold_groups") or line["gold"])
     kind = "unanswerable" if not gold else "multi" if len(gold) > 1 else "single"
     wording = "agent" if stem.endswith("_agent") else ""
-    return Case(id=line["id"], query=line["query"], gold=gold, kind=kind, wording=wording)
+    language = str(line.get("language", "en"))
+    return Case(id=line["id"], query=line["query"], gold=gold, kind=kind, wording=wording, language=language)
 
 
 def _groups(gold: Any) -> Groups:

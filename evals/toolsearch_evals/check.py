@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterator
 
@@ -14,11 +15,12 @@ __all__ = ["problems"]
 LEAST_UNANSWERABLE = 0.1  # of the cases; fewer would hide a ranker that always returns something
 LEAST_OF_A_KIND = 10  # cases
 _KINDS = ("lexical", "paraphrase", "typo", "identifier", "parameter", "multi", "single", "unanswerable")
+_LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*")
 
 
 def problems(dataset: Dataset) -> list[str]:
     """One sentence for each thing wrong, none for a set in order. A shipped set is held against the manifest."""
-    return [*_tools(dataset), *_cases(dataset), *_shares(dataset), *_manifest(dataset)]
+    return [*_tools(dataset), *_examples(dataset), *_cases(dataset), *_shares(dataset), *_manifest(dataset)]
 
 
 def _tools(dataset: Dataset) -> Iterator[str]:
@@ -27,6 +29,17 @@ def _tools(dataset: Dataset) -> Iterator[str]:
     twice = len(dataset.definitions) - len(catalog) - len(catalog.quarantined)
     if twice:
         yield f"{twice} definitions are there twice"
+
+
+def _examples(dataset: Dataset) -> Iterator[str]:
+    known = {tool.id for tool in dataset.catalog()}
+    asked = {query.strip().casefold() for case in dataset.cases for query in (case.query, *case.steps)}
+    for entry in dataset.examples().entries.values():
+        if entry.tool not in known:
+            yield f"examples.jsonl names {entry.tool!r}, which is no tool of the set"
+        if not entry.queries:
+            yield f"examples.jsonl has no usable query for {entry.tool!r}"
+        yield from (f"the example query {q!r} is a case" for q in entry.queries if q.strip().casefold() in asked)
 
 
 def _cases(dataset: Dataset) -> Iterator[str]:
@@ -54,8 +67,10 @@ def _cases(dataset: Dataset) -> Iterator[str]:
             yield f"case {case.id!r} is of kind 'multi' and needs fewer than two tools"
         if case.wording not in ("", "user", "agent"):
             yield f"case {case.id!r} has the unknown wording {case.wording!r}; it is 'user' or 'agent'"
-        if case.split not in ("", "dev", "test"):
-            yield f"case {case.id!r} has the unknown split {case.split!r}; it is 'dev' or 'test'"
+        if case.split not in ("", "train", "dev", "test"):
+            yield f"case {case.id!r} has the unknown split {case.split!r}; it is 'train', 'dev' or 'test'"
+        if not _LANGUAGE.fullmatch(case.language):
+            yield f"case {case.id!r} has the language {case.language!r}; it is a code such as 'en' or 'pt-br'"
 
 
 def _shares(dataset: Dataset) -> Iterator[str]:

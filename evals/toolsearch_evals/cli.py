@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -14,74 +11,51 @@ from rich.text import Text
 
 import toolsearch_datasets
 from toolsearch import SetupError
-from toolsearch_evals.cases import Dataset, load, only, read_samples, require_gold
+from toolsearch_evals.calibrate import calibrate as calibrate_indexes
+from toolsearch_evals.cases import load
 from toolsearch_evals.check import problems
+from toolsearch_evals.compare import compare as compare_indexes
 from toolsearch_evals.demo import demo as play_demo
+from toolsearch_evals.derive import derive as derive_set
 from toolsearch_evals.findings import savings_report
+from toolsearch_evals.fitting import write_fits
 from toolsearch_evals.import_cost import import_cost as measure_import_cost
+from toolsearch_evals.learning import Habits
+from toolsearch_evals.learning import learning as measure_learning
+from toolsearch_evals.options import (
+    INDEXES,
+    Cases,
+    Data,
+    Form,
+    Format,
+    Index,
+    Name,
+    Out,
+    Preset,
+    Samples,
+    Split,
+    errors,
+    labelled,
+    modes,
+    numbers,
+    read_sets,
+    tell,
+    with_examples,
+    writable,
+)
 from toolsearch_evals.ranking import in_split
 from toolsearch_evals.ranking import ranking as rank
-from toolsearch_evals.report import FORMS, Report, write
-from toolsearch_evals.savings import Mode, Plan, conversations_of, sweep
+from toolsearch_evals.report import write
+from toolsearch_evals.savings import Plan, conversations_of, sweep
 from toolsearch_evals.speed import speed as measure_speed
 from toolsearch_evals.spring import spring_plan, spring_report
-from toolsearch_evals.terminal import progress, show
+from toolsearch_evals.terminal import progress
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
 datasets = typer.Typer(no_args_is_help=True, help="The data sets that ship with toolsearch, and checks on any.")
 app.add_typer(datasets, name="datasets")
-
-
-class Split(StrEnum):
-    """Which cases count."""
-
-    dev = "dev"
-    test = "test"
-    all = "all"
-
-
-class Form(StrEnum):
-    """How a report is printed."""
-
-    table = "table"
-    json = "json"
-    csv = "csv"
-    md = "md"
-    html = "html"
-
-
-class Preset(StrEnum):
-    """A published setting to repeat."""
-
-    spring = "spring"
-
-
-Data = Annotated[
-    list[Path] | None, typer.Option("--data", help="A folder with tools.jsonl and cases; may be repeated.")
-]
-Name = Annotated[list[str] | None, typer.Option("--dataset", help="A data set that ships; may be repeated.")]
-Index = Annotated[list[str] | None, typer.Option("--index", help="A search backend by name; may be repeated.")]
-
-
-def _writable(folder: Path | None) -> Path | None:
-    """A folder to write into, made now: a run is long, and its end is late to find that there is none."""
-    if folder is not None:
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise SetupError(f"the folder {str(folder)!r} cannot be made: {error.strerror}") from None
-    return folder
-
-
-Out = Annotated[
-    Path | None,
-    typer.Option("--out", callback=_writable, help="Write report.html, .json, .csv and .md into this folder."),
-]
-Format = Annotated[Form, typer.Option("--format", help="What is printed.")]
-Cases = Annotated[Split, typer.Option("--split", help="Which cases count; those without a split always do.")]
-INDEXES = ("keyword", "regex")
 
 
 @app.callback()
@@ -96,24 +70,70 @@ def ranking(
     dataset: Name = None,
     index: Index = None,
     split: Cases = Split.all,
-    samples: Annotated[
-        Path | None,
-        typer.Option(help='Only these cases: a JSON list of ids, or {"set/cases": [ids], "set/queries": [ids]}.'),
+    samples: Samples = None,
+    examples: Annotated[
+        Path | None, typer.Option(help="Example queries to put beside the tools, from `toolsearch enrich`.")
     ] = None,
+    enriched: Annotated[
+        bool, typer.Option("--enriched/--plain", help="Put the data set's own examples.jsonl beside the tools.")
+    ] = False,
     out: Out = None,
     form: Format = Form.table,
 ) -> None:
     """How well the indexes rank the labelled tools, and how often they answer what no tool can do."""
-    loaded = _load(data, dataset)
-    for each in loaded:
-        require_gold(each)
-    if samples is not None:
-        loaded = only(loaded, read_samples(samples))
+    loaded = with_examples(labelled(data, dataset, samples), examples, own=enriched)
     names = index or INDEXES
     total = len(names) * sum(len(in_split(each.cases, split)) for each in loaded)
-    with progress(total, _errors()) as tick:
+    with progress(total, errors()) as tick:
         report = rank(loaded, names, split, tick)
-    _tell(report, form, out)
+    tell(report, form, out)
+
+
+@app.command()
+def compare(
+    one: Annotated[str, typer.Argument(help="An index, as with --index.")],
+    other: Annotated[str, typer.Argument(help="The index it is compared with.")],
+    *,
+    data: Data = None,
+    dataset: Name = None,
+    split: Cases = Split.all,
+    samples: Samples = None,
+    out: Out = None,
+    form: Format = Form.table,
+) -> None:
+    """Two indexes case by case: wins and losses, the difference with its interval, and the cases that differ most."""
+    loaded = labelled(data, dataset, samples)
+    with progress(sum(len(in_split(each.cases, split)) for each in loaded), errors()) as tick:
+        report = compare_indexes(loaded, one, other, split, tick)
+    tell(report, form, out, tables=1)  # those behind it hold whole answers, too wide for a terminal
+
+
+@app.command()
+def calibrate(
+    *,
+    data: Data = None,
+    dataset: Name = None,
+    index: Index = None,
+    fits: Annotated[
+        Path | None, typer.Option(help="Write what was fitted into this file; other indexes in it stay.")
+    ] = None,
+    out: Out = None,
+    form: Format = Form.table,
+) -> None:
+    """Fit the confidence of indexes on the splits train and dev, and judge it on test."""
+    loaded = labelled(data, dataset)
+    if len(loaded) != 1:
+        raise SetupError(
+            f"confidence is fitted on one data set, not on {len(loaded)}: {', '.join(d.key for d in loaded)}"
+        )
+    names = index or INDEXES[:1]
+    total = len(names) * len([case for case in loaded[0].cases if case.split])
+    with progress(total, errors()) as tick:
+        report, entries = calibrate_indexes(loaded[0], names, tick)
+    tell(report, form, out)
+    if fits is not None:
+        write_fits(entries, fits)
+        errors().print(Text(f"Written: {fits}"))
 
 
 @app.command()
@@ -143,18 +163,16 @@ def savings(
     form: Format = Form.table,
 ) -> None:
     """Tokens of whole conversations with every tool sent against searching, by number of tools."""
-    loaded = _load(data, dataset)
-    for each in loaded:
-        require_gold(each)
+    loaded = labelled(data, dataset)
     if len(loaded) != 1:
         raise SetupError(
             f"savings are measured on one data set, not on {len(loaded)}: {', '.join(d.key for d in loaded)}"
         )
     plan = Plan(
         indexes=tuple(index or INDEXES),
-        modes=_modes(mode),
+        modes=modes(mode),
         wires=tuple(wire or Plan.wires),
-        sizes=tuple(_numbers(sizes)) if sizes else (),
+        sizes=tuple(numbers(sizes)) if sizes else (),
         seeds=seeds,
         conversations=conversations,
         turns=turns,
@@ -164,13 +182,13 @@ def savings(
     )
     only_set = loaded[0]
     if preset is not None:
-        with progress(2 * conversations_of(spring_plan(only_set, plan), 28), _errors()) as tick:
+        with progress(2 * conversations_of(spring_plan(only_set, plan), 28), errors()) as tick:
             report = spring_report(only_set, plan, tick)
     else:
-        with progress(conversations_of(plan, len(only_set.catalog())), _errors()) as tick:
+        with progress(conversations_of(plan, len(only_set.catalog())), errors()) as tick:
             swept = sweep(only_set, in_split(only_set.cases, split), plan, tick)
         report = savings_report(swept, plan, only_set, split)
-    _tell(report, form, out)
+    tell(report, form, out)
 
 
 @app.command()
@@ -179,24 +197,69 @@ def speed(
     data: Data = None,
     dataset: Name = None,
     index: Index = None,
-    sizes: Annotated[str, typer.Option(help="Numbers of tools, with commas.")] = "1000,10000",
+    sizes: Annotated[str, typer.Option(help="Numbers of tools, with commas.")] = "100,1000,10000",
     queries: Annotated[int, typer.Option(min=2, help="Most queries of each wording.")] = 200,
     seed: Annotated[int, typer.Option(help="For the sample of queries and for derived tools.")] = 0,
+    budget_seconds: Annotated[
+        float, typer.Option(min=1, help="Most for building, searching and changing each, of an engine at one size.")
+    ] = 120,
     out: Out = None,
     form: Format = Form.table,
 ) -> None:
-    """How long searches take, beside bm25s and rank-bm25 where they are installed."""
-    with progress(None, _errors()) as tick:
-        numbers = _numbers(sizes)
-        report = measure_speed(_load(data, dataset), index or INDEXES, numbers, queries=queries, seed=seed, tick=tick)
-    _tell(report, form, out)
+    """How fast all indexes are, beside published engines where they are installed: time and memory."""
+    with progress(None, errors()) as tick:
+        report = measure_speed(
+            read_sets(data, dataset),
+            index or (),
+            numbers(sizes),
+            queries=queries,
+            seed=seed,
+            budget_seconds=budget_seconds,
+            tick=tick,
+        )
+    tell(report, form, out)
 
 
-def _numbers(sizes: str) -> list[int]:
-    try:
-        return [int(number) for number in sizes.split(",")]
-    except ValueError:
-        raise SetupError(f"the sizes {sizes!r} are not whole numbers with commas, like 1000,10000") from None
+@app.command()
+def derive(
+    *,
+    out: Annotated[Path, typer.Option("--out", callback=writable, help="The folder for the derived data set.")],
+    tools: Annotated[int, typer.Option(min=1, help="How many tools it has, the given ones included.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="One seed gives the same files.")] = 1,
+    data: Data = None,
+    dataset: Name = None,
+) -> None:
+    """A larger catalog for speed and scale, made up from a given one by a seed and marked as derived."""
+    files = derive_set(read_sets(data, dataset)[0], tools, seed, out)
+    errors().print(Text(f"Written: {', '.join(str(file) for file in files)}"))
+
+
+@app.command()
+def learning(
+    *,
+    data: Data = None,
+    dataset: Name = None,
+    index: Index = None,
+    split: Cases = Split.test,
+    seeds: Annotated[int, typer.Option(min=1, help="Months, each of other people.")] = 3,
+    tenants: Annotated[int, typer.Option(min=1, help="Tenants with habits of their own.")] = Habits.tenants,
+    needs: Annotated[int, typer.Option(min=1, help="Different needs of a tenant.")] = Habits.needs,
+    requests: Annotated[int, typer.Option(min=1, help="Requests of a tenant a day.")] = Habits.requests,
+    mistaken: Annotated[
+        float, typer.Option(min=0, max=1, help="How often a wrong tool is called where a fitting one was found.")
+    ] = Habits.mistaken,
+    out: Out = None,
+    form: Format = Form.table,
+) -> None:
+    """A simulated month of use: searches with and without what calls have taught, and who was harmed."""
+    loaded = labelled(data, dataset)
+    if len(loaded) != 1:
+        raise SetupError(f"learning is measured on one data set, not on {len(loaded)}")
+    habits = Habits(tenants=tenants, needs=needs, requests=requests, mistaken=mistaken)
+    names = index or ["keyword"]
+    with progress(len(names) * seeds, errors()) as tick:
+        report = measure_learning(loaded[0], names, split, habits, seeds=seeds, tick=tick)
+    tell(report, form, out)
 
 
 @app.command(name="import-cost")
@@ -206,18 +269,18 @@ def import_cost(
     form: Format = Form.table,
 ) -> None:
     """CPU time of `import toolsearch` beside importing pydantic and defining one model."""
-    with progress(3 * (runs + 1), _errors()) as tick:
+    with progress(3 * (runs + 1), errors()) as tick:
         report = measure_import_cost(runs, tick)
-    _tell(report, form, out)
+    tell(report, form, out)
 
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option("--out", callback=_writable, help="Where the report goes.")] = Path("build/demo"),
+    out: Annotated[Path, typer.Option("--out", callback=writable, help="Where the report goes.")] = Path("build/demo"),
 ) -> None:
     """Search real tools, then see what that saves as their number grows. Needs no network."""
     console = Console()
-    report = play_demo(load("commons")[0], console, _errors())
+    report = play_demo(load("commons")[0], console, errors())
     files = write(report, out)
     console.print(Text(f"\nThe report is in {out}: {', '.join(file.name for file in files)}"))
 
@@ -236,7 +299,7 @@ def check_datasets(data: Data = None, dataset: Name = None) -> None:
     """Check labels, ids, counts, checksums and schemas; exit code 1 if anything is wrong."""
     console = Console()
     wrong = 0
-    for each in _load(data, dataset or ([] if data else list(toolsearch_datasets.names()))):
+    for each in read_sets(data, dataset or ([] if data else list(toolsearch_datasets.names()))):
         found = problems(each)
         wrong += len(found)
         state = f"{len(found)} problems" if found else "in order"
@@ -245,36 +308,3 @@ def check_datasets(data: Data = None, dataset: Name = None) -> None:
             console.print(Text(f"  {problem}"))
     if wrong:
         raise typer.Exit(1)
-
-
-def _load(folders: Sequence[Path] | None, names: Sequence[str] | None) -> list[Dataset]:
-    """The data sets asked for; `commons` where none is."""
-    sources: list[str | Path] = [*(names or ()), *(folders or ())]
-    for name in names or ():
-        if name not in toolsearch_datasets.names():
-            known = ", ".join(map(repr, toolsearch_datasets.names()))
-            raise SetupError(f"there is no data set {name!r}; shipped are: {known}. For a folder use --data.")
-    return [each for source in sources or ["commons"] for each in load(source)]
-
-
-def _modes(asked: Sequence[str] | None) -> tuple[Mode, ...]:
-    known: dict[str, Mode] = {"append": "append", "bridge": "bridge"}
-    for name in asked or ():
-        if name not in known:
-            raise SetupError(f"there is no delivery {name!r} to measure; there are: 'append', 'bridge'")
-    return tuple(known[name] for name in asked or ("append",))
-
-
-def _tell(report: Report, form: Form, out: Path | None) -> None:
-    if form is Form.table:
-        show(report, Console())
-    else:
-        sys.stdout.write(FORMS[form](report))
-    if out is not None:
-        files = write(report, out)
-        _errors().print(Text(f"Written: {', '.join(str(file) for file in files)}"))
-
-
-def _errors() -> Console:
-    """Progress and notes go to the error stream, so that what is printed can be piped."""
-    return Console(stderr=True)

@@ -7,12 +7,30 @@ that failed stays in every denominator and scores nothing. A mean over no cases 
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from toolsearch_evals.cases import Case, Groups
 
-__all__ = ["MEASURES", "Judged", "Summary", "coverage", "hit", "ndcg", "recall", "summarise"]
+__all__ = [
+    "MEASURES",
+    "Judged",
+    "Summary",
+    "bootstrap",
+    "coverage",
+    "hit",
+    "interval",
+    "ndcg",
+    "recall",
+    "summarise",
+    "value",
+    "wilson",
+]
+
+RESAMPLES = 1_000  # of a bootstrap
+WITH_INTERVAL = ("R@5", "hit@5")
+Z = 1.96
 
 
 def recall(retrieved: Sequence[str], gold: Groups, k: int) -> float:
@@ -53,6 +71,7 @@ MEASURES: dict[str, Callable[[Sequence[str], Groups], float]] = {
     "R@5": lambda retrieved, gold: recall(retrieved, gold, 5),
     "R@10": lambda retrieved, gold: recall(retrieved, gold, 10),
     "NDCG@10": lambda retrieved, gold: ndcg(retrieved, gold, 10),
+    "hit@5": lambda retrieved, gold: hit(retrieved, gold, 5),
     "C@5": lambda retrieved, gold: coverage(retrieved, gold, 5),
 }
 
@@ -73,6 +92,7 @@ class Summary:
     """Means over a bucket of cases.
 
     `n_scored` counts those with gold, failed searches included; `values` are None where there are none.
+    `intervals` are of 95 %, for R@5 and hit@5 where there are cases.
     `answered` is the share of the unanswerable cases that got an answer all the same, or failed; 0 is best.
     """
 
@@ -81,6 +101,7 @@ class Summary:
     n_unanswerable: int
     errors: int
     values: dict[str, float | None]
+    intervals: dict[str, tuple[float, float]]
     answered: float | None
 
 
@@ -89,17 +110,46 @@ def summarise(judged: Iterable[Judged]) -> Summary:
     bucket = list(judged)
     scored = [each for each in bucket if each.case.gold]
     unanswerable = [each for each in bucket if not each.case.gold]
+    values = {name: [value(each, name) for each in scored] for name in MEASURES}
     return Summary(
         n=len(bucket),
         n_scored=len(scored),
         n_unanswerable=len(unanswerable),
         errors=sum(each.error is not None for each in bucket),
-        values={
-            name: mean([0.0 if each.error else measure(each.retrieved, each.case.gold) for each in scored])
-            for name, measure in MEASURES.items()
-        },
+        values={name: mean(of) for name, of in values.items()},
+        intervals={name: interval(values[name]) for name in WITH_INTERVAL if scored},
         answered=mean([float(bool(each.retrieved) or each.error is not None) for each in unanswerable]),
     )
+
+
+def value(judged: Judged, measure: str) -> float:
+    """What a case with gold scores; a search that failed scores nothing."""
+    return 0.0 if judged.error else MEASURES[measure](judged.retrieved, judged.case.gold)
+
+
+def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
+    """The 95 % interval of a mean of values between 0 and 1, by `bootstrap`.
+
+    Where all values are 0, or all 1, resampling would show no doubt at all; there it is Wilson's interval of a share.
+    """
+    n = len(values)
+    if set(values) <= {0.0} or set(values) <= {1.0}:
+        doubt = Z**2 / (n + Z**2)
+        return (0.0, doubt) if not any(values) else (1 - doubt, 1.0)
+    return bootstrap(values, seed)
+
+
+def wilson(times: int, of: int) -> tuple[float, float]:
+    """Wilson's 95 % interval of a share (1927)."""
+    middle, spread = times + Z**2 / 2, Z * (times * (of - times) / of + Z**2 / 4) ** 0.5
+    return max(0.0, (middle - spread) / (of + Z**2)), min(1.0, (middle + spread) / (of + Z**2))
+
+
+def bootstrap(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
+    """The middle 95 % of the means of seeded resamples (Efron 1979)."""
+    rng, n = random.Random(seed), len(values)
+    means = sorted(sum(rng.choices(values, k=n)) / n for _ in range(RESAMPLES))
+    return means[round(0.025 * RESAMPLES)], means[round(0.975 * RESAMPLES) - 1]
 
 
 def mean(values: Sequence[float]) -> float | None:

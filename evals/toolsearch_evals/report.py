@@ -27,11 +27,21 @@ Unit = Literal["text", "count", "share", "score", "number", "milliseconds"]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A key of the rows, its heading, and how its values are written: a "share" of 0.25 as 25.0 %."""
+    """A key of the rows, its heading, and how its values are written: a "share" of 0.25 as 25.0 %.
+
+    `spread` is the key of half the width of the value's interval, which is shown behind it: ".783 ±.041".
+    """
 
     key: str
     head: str
     unit: Unit = "text"
+    spread: str = ""
+
+    def cell(self, row: Mapping[str, Any]) -> str:
+        """What stands in this column of a row."""
+        told = shown(row.get(self.key), self.unit)
+        spread = row.get(self.spread) if self.spread else None
+        return told if spread is None else f"{told} ±{shown(spread, self.unit)}"
 
 
 @dataclass(frozen=True)
@@ -45,7 +55,7 @@ class Table:
 
     def cells(self) -> list[list[str]]:
         """The rows as they are shown, all columns."""
-        return [[shown(row.get(column.key), column.unit) for column in self.columns] for row in self.rows]
+        return [[column.cell(row) for column in self.columns] for row in self.rows]
 
     def telling(self) -> list[int]:
         """Places of the columns that tell rows apart; a text that is the same in every row is in `full_title`."""
@@ -110,7 +120,9 @@ def shown(value: Any, unit: Unit) -> str:
         return f"{100 * value:.1f} %".replace("-", "−")
     if unit == "milliseconds":
         return f"{value:,.1f}" if value >= 100 else f"{value:.3f}"
-    return f"{value:.3f}".removeprefix("0") if unit == "score" else f"{value:.2f}"
+    if unit == "score":
+        return f"{'−' if value < 0 else ''}{f'{abs(value):.3f}'.removeprefix('0')}"
+    return f"{value:.2f}"
 
 
 def as_json(report: Report) -> str:

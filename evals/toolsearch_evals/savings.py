@@ -16,6 +16,7 @@ from typing import Any, Literal
 
 from toolsearch import Catalog, SetupError, Tool, ToolSearch
 from toolsearch.tokens import TokenCounter, counter
+from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.cases import Case, Dataset
 from toolsearch_evals.measures import mean
 from toolsearch_evals.replies import format_of
@@ -100,7 +101,7 @@ def sweep(dataset: Dataset, cases: Sequence[Case], plan: Plan, tick: Tick = lamb
                 for wire, form in formats.items():
                     played = play(search, talk.cases, form, meter, one_by_one=plan.one_by_one)
                     cells.setdefault((size, wire, arm), []).append((seed, played))
-                    tick(f"{size} tools, {arm.mode} {arm.index}")
+                    tick(f"{size} tools, {arm.mode} {label(arm.index)}")
     rows = [
         _row((size, wire, arm), cells[size, wire, _STATIC], cells[size, wire, arm], plan)
         for wire in plan.wires
@@ -182,7 +183,7 @@ class _NoIndex:
 def _search(held: list[Tool], arm: _Arm) -> ToolSearch:
     if arm == _STATIC:
         return ToolSearch(Catalog(held), _NoIndex(), run=answer, mode="static", max_tools=len(held) + 2)
-    return ToolSearch(Catalog(held), arm.index, run=answer, mode=arm.mode)
+    return ToolSearch(Catalog(held), open_backend(arm.index), run=answer, mode=arm.mode)
 
 
 def _row(cell: _Cell, static: list[tuple[int, Played]], runs: list[tuple[int, Played]], plan: Plan) -> dict[str, Any]:
@@ -197,7 +198,7 @@ def _row(cell: _Cell, static: list[tuple[int, Played]], runs: list[tuple[int, Pl
     answerable = [turn for turn in turns if turn.case.gold]
     row: dict[str, Any] = {
         "wire": wire,
-        "index": arm.index,
+        "index": label(arm.index),
         "mode": arm.mode,
         "tools": size,
         "conversations": len(played),
@@ -250,9 +251,9 @@ def _saving(before: float, after: float) -> float:
 
 
 def _break_even(rows: Sequence[dict[str, Any]], arm: _Arm, wire: str) -> BreakEven:
-    mine = [row for row in rows if (row["index"], row["mode"], row["wire"]) == (arm.index, arm.mode, wire)]
+    mine = [row for row in rows if (row["index"], row["mode"], row["wire"]) == (label(arm.index), arm.mode, wire)]
     plain, cost = (break_even([(row["tools"], row[key]) for row in mine]) for key in ("saving", "cost saving"))
-    return BreakEven(arm.index, arm.mode, wire, plain, cost)
+    return BreakEven(label(arm.index), arm.mode, wire, plain, cost)
 
 
 def break_even(savings: Sequence[tuple[float, float]]) -> float | None:

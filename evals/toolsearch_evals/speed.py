@@ -1,89 +1,32 @@
-"""How fast the indexes are, beside two published BM25 packages in the same run."""
+"""How fast the indexes are, beside published engines in the same run: building, searching, changing, memory."""
 
 from __future__ import annotations
 
 import random
-import re
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
 from statistics import median, quantiles
-from time import perf_counter
-from typing import Any, Protocol
+from tempfile import TemporaryDirectory
+from typing import Any
 
-from toolsearch import Catalog, SetupError, Tool, find, open_index, tool
-from toolsearch.schema import argument_texts
+from toolsearch import SetupError
+from toolsearch_evals.backends import check_notation, installed, label
 from toolsearch_evals.cases import Case, Dataset
-from toolsearch_evals.report import Column, Report, Table
+from toolsearch_evals.derive import derived, told_of
+from toolsearch_evals.engines import RIVALS
+from toolsearch_evals.pace import pace_report
+from toolsearch_evals.report import Report
+from toolsearch_evals.worker import Missing, Unfinished, Worker, tools_file
 
-__all__ = ["derived", "speed"]
+__all__ = ["speed"]
 
 BLOCK = 20  # queries in a row
-WARM_UP = "list the files of a folder"
-LIMIT = 5
-ADDED = 20  # tools added one by one, each followed by a search for it
-MIXED = 0.3  # of the words of a derived tool come from another tool
+ADDED = 20  # tools added and removed one by one, each followed by a search for it
+AT_HAND = 100  # queries whose vectors are known, held against NumPy's product
+START_SECONDS = 300  # most for a process to start and read the tools; counts for no engine
 Tick = Callable[[str], None]
-
-
-class _Engine(Protocol):
-    name: str
-
-    def build(self, tools: Sequence[Tool]) -> None: ...
-    def search(self, query: str) -> object: ...
-
-
-class _Ours:
-    """One of our indexes, through `find` as a session uses it: exact names, ties and limits included."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def build(self, tools: Sequence[Tool]) -> None:
-        self.catalog = Catalog(tools)
-        self.index = open_index(self.name)
-        self.index.add(list(self.catalog))
-
-    def search(self, query: str) -> object:
-        return find(self.catalog, self.index, query, LIMIT)
-
-    def add_and_search(self, added: Tool) -> None:
-        self.catalog.add(added)
-        self.index.add([added])
-        self.search(added.name)
-
-
-class _Bm25s:
-    """bm25s (NumPy) with its own tokenizer and English stop words."""
-
-    name = "bm25s"
-
-    def build(self, tools: Sequence[Tool]) -> None:
-        import bm25s
-
-        self._package = bm25s
-        self._index = bm25s.BM25()
-        self._index.index(self._tokens([text_of(each) for each in tools]), show_progress=False)
-
-    def search(self, query: str) -> object:
-        return self._index.retrieve(self._tokens([query]), k=LIMIT, show_progress=False)
-
-    def _tokens(self, texts: list[str]) -> Any:
-        return self._package.tokenize(texts, stopwords="en", show_progress=False)
-
-
-class _RankBm25:
-    """rank-bm25 (Okapi) over words in lower case."""
-
-    name = "rank-bm25"
-
-    def build(self, tools: Sequence[Tool]) -> None:
-        import rank_bm25
-
-        self._tools = list(tools)
-        self._index = rank_bm25.BM25Okapi([text_of(each).lower().split() for each in tools])
-
-    def search(self, query: str) -> object:
-        return self._index.get_top_n(query.lower().split(), self._tools, n=LIMIT)
+Row = dict[str, Any]
 
 
 def speed(
@@ -93,170 +36,123 @@ def speed(
     *,
     queries: int = 200,
     seed: int = 0,
+    budget_seconds: float = 120,
     tick: Tick = lambda _: None,
 ) -> Report:
-    """The report: build, search, and add one and search, for each size; queries by the wording of the cases.
+    """The report on these indexes (none: all there are) and all published engines that are installed.
 
-    Every block of queries goes to all peers and one of ours before the next, in a turning order, so that a slow moment
-    hits all.
+    Each engine has a process of its own for each size. An engine has `budget_seconds` to build, as many to search and
+    as many to change at one size; what does not come to an end is said, not left out in silence.
     """
-    engines: list[_Engine] = [_Ours(name) for name in indexes]
-    for peer in (_Bm25s(), _RankBm25()):
-        try:
-            peer.build([tool({"name": "probe", "description": "a probe"})])
-            engines.append(peer)
-        except ImportError:
-            continue
-    asked = _queries([c for d in datasets for c in d.cases], queries * len(indexes), 2 * len(indexes), seed)
-    rows: list[dict[str, Any]] = []
+    ours = list(indexes or installed())
+    for notation in ours:
+        check_notation(notation)
+    asked = _queries([case for dataset in datasets for case in dataset.cases], queries, seed)
+    tools = [tool for dataset in datasets for tool in dataset.catalog()]
+    rows: list[Row] = []
+    missing: dict[str, str] = {}
     for size in sizes:
-        tools, made_up = derived([t for d in datasets for t in d.catalog()], size, seed)
-        built: dict[str, float] = {}
-        for engine in engines:
-            built[engine.name] = _milliseconds(engine.build, tools)
-            tick(f"{size:,} tools: {engine.name} built")
-        added = {e.name: _added(e, tools, seed) for e in engines if isinstance(e, _Ours)}
-        for wording, texts in asked.items():
-            times = _by_turns(engines, texts)
-            tick(f"{size:,} tools: {wording} wording")
-            base = median(times["bm25s"]) if "bm25s" in times else None
-            for engine in engines:
-                half = median(times[engine.name])
-                rows.append(
-                    {
-                        "tools": size,
-                        "derived": made_up,
-                        "engine": engine.name,
-                        "wording": wording,
-                        "queries": len(times[engine.name]),
-                        "build": built[engine.name],
-                        "p50": half,
-                        "p99": quantiles(times[engine.name], n=100)[98],
-                        "of bm25s": None if base is None else half / base,
-                        "add and search": added.get(engine.name),
-                    }
-                )
-    return _report(rows, datasets, queries, seed, [e.name for e in engines])
+        made, made_up = derived(tools, size, seed)
+        run = _Size([name for name in (*ours, *RIVALS) if label(name) not in missing], asked, budget_seconds)
+        with TemporaryDirectory() as folder:
+            file = Path(folder) / "tools"
+            tools_file(file, made, derived(tools, size + ADDED, seed)[0][size:])
+            rows += [{"tools": size, "derived": made_up} | row for row in run.rows(file, tick)]
+        missing |= run.missing
+    parameters = {
+        "data sets": [dataset.key for dataset in datasets],
+        "indexes": [label(name) for name in ours],
+        "queries a wording": queries,
+        "seed": seed,
+        "budget, seconds": budget_seconds,
+    }
+    return pace_report(rows, missing, parameters, told_of(datasets))
 
 
-def derived(tools: Sequence[Tool], size: int, seed: int) -> tuple[list[Tool], int]:
-    """`size` tools: the given ones, and past those, tools derived from them; and how many are derived.
+class _Size:
+    """All engines at one size: each is built alone, then all are asked by turns, then each is changed alone."""
 
-    A derived tool is one of the given on a server of another name, some of its words replaced by words of another tool.
-    """
-    if not tools:
-        raise SetupError("there are no tools to measure on")
-    if size < 1:
-        raise SetupError(f"a catalog of {size} tools cannot be made; pass 1 or more")
-    rng = random.Random(seed)
-    taken = {each.id: each for each in tools}
-    made = list(taken.values())[:size]
-    given = len(made)
-    while len(made) < size:
-        made.append(_derived(made[len(made) % given], made[rng.randrange(given)], len(made), rng))
-    return made, size - given
+    def __init__(self, names: Sequence[str], asked: Mapping[str, Sequence[str]], seconds: float) -> None:
+        self._names, self._asked, self._seconds = names, asked, seconds
+        self.missing: dict[str, str] = {}
+        self._rows: dict[str, Row] = {}
+        self._alive: dict[str, Worker] = {}
+        self._times: dict[tuple[str, str], list[float]] = {}
+        self._processor: dict[tuple[str, str], float] = {}
+
+    def rows(self, file: Path, tick: Tick) -> list[Row]:
+        """A row for each engine and wording, on the tools of this file."""
+        with ExitStack() as stack:
+            for name in self._names:
+                tick(f"building {label(name)}")
+                self._build(name, stack.enter_context(Worker(name, file)))
+            for wording, texts in self._asked.items():
+                tick(f"searching, {wording} wording")
+                self._by_turns(wording, texts)
+            for name in list(self._alive):
+                tick(f"changing {label(name)}")
+                self._change(name)
+        return [row | self._searched(name, wording) for name, row in self._rows.items() for wording in self._asked]
+
+    def _searched(self, name: str, wording: str) -> Row:
+        times = self._times.get((name, wording), [])
+        return {
+            "wording": wording,
+            "queries": len(times),
+            "p50": median(times) if times else None,
+            "p99": quantiles(times, n=100)[98] if len(times) > 1 else None,
+            "processor": self._processor[name, wording] / len(times) if times else None,
+        }
+
+    def _build(self, name: str, worker: Worker) -> None:
+        row: Row = {"engine": label(name), "rival": name in RIVALS}
+        try:
+            worker.ask("ready", None, START_SECONDS)
+            row |= worker.ask("build", None, self._seconds)
+            self._alive[name] = worker
+        except Missing as error:
+            self.missing[label(name)] = str(error)
+            return
+        except Unfinished as error:
+            row["unfinished"] = f"building: {error}"
+        self._rows[name] = row
+
+    def _by_turns(self, wording: str, texts: Sequence[str]) -> None:
+        """Each block of queries goes to every engine before the next block, in a turning order: noise hits all alike.
+
+        An engine that has used up its time gets no further block, so it has fewer queries.
+        """
+        spent = dict.fromkeys(self._alive, 0.0)
+        for at in range(0, len(texts), BLOCK):
+            names = [name for name in self._alive if spent[name] < self._seconds]
+            turn = at // BLOCK % max(1, len(names))
+            for name in names[turn:] + names[:turn]:
+                try:
+                    took = self._alive[name].ask("search", texts[at : at + BLOCK], 2 * self._seconds)
+                except Unfinished as error:
+                    self._rows[name]["unfinished"] = f"searching: {error}"
+                    del self._alive[name]
+                    continue
+                self._times.setdefault((name, wording), []).extend(took["times"])
+                self._processor[name, wording] = self._processor.get((name, wording), 0.0) + took["processor"]
+                spent[name] += sum(took["times"]) / 1_000
+
+    def _change(self, name: str) -> None:
+        texts = [text for of in self._asked.values() for text in of][:AT_HAND]
+        try:
+            self._rows[name] |= self._alive[name].ask("change", self._seconds, 2 * self._seconds) or {}
+            self._rows[name]["beside numpy"] = self._alive[name].ask("beside_numpy", texts, 2 * self._seconds)
+        except Unfinished as error:
+            self._rows[name]["unfinished"] = f"changing: {error}"
 
 
-def _derived(like: Tool, other: Tool, number: int, rng: random.Random) -> Tool:
-    foreign = re.findall(r"\w+", other.description) or [other.name]
-    words = [rng.choice(foreign) if rng.random() < MIXED else word for word in like.description.split()]
-    parts = re.split(r"[_./-]", other.name)
-    server = f"{like.server or 'server'}{number}"
-    name = f"{like.name}_{rng.choice(parts) or 'x'}"[:200]
-    return replace(like, id=f"{server}/{name}", name=name, server=server, description=" ".join(words))
-
-
-def _queries(cases: Sequence[Case], most: int, least: int, seed: int) -> dict[str, list[str]]:
+def _queries(cases: Sequence[Case], most: int, seed: int) -> dict[str, list[str]]:
     """At most so many queries of each wording; data sets that do not say a wording are one group."""
     rng = random.Random(seed)
     asked: dict[str, list[str]] = {}
     for wording in sorted({case.wording for case in cases}):
-        texts = [case.query for case in cases if case.wording == wording]
+        texts = list(dict.fromkeys(case.query for case in cases if case.wording == wording))
         asked[wording or "not said"] = rng.sample(texts, min(most, len(texts)))
-    if not asked or any(len(texts) < least for texts in asked.values()):
-        raise SetupError(f"there are too few queries to measure with: {least} of each wording are the least")
+    if not asked or any(len(texts) < 2 for texts in asked.values()):
+        raise SetupError("there are too few queries to measure with: two of each wording are the least")
     return asked
-
-
-def _by_turns(engines: Sequence[_Engine], texts: Sequence[str]) -> dict[str, list[float]]:
-    """Times of each engine. Ours take the blocks by turns: they share an analysis, and the second would profit."""
-    ours = [engine for engine in engines if isinstance(engine, _Ours)]
-    peers = [engine for engine in engines if not isinstance(engine, _Ours)]
-    times: dict[str, list[float]] = {engine.name: [] for engine in engines}
-    for at in range(0, len(texts), BLOCK):
-        turn = at // BLOCK
-        asked = [ours[turn % len(ours)], *peers]
-        for step in range(len(asked)):
-            engine = asked[(turn + step) % len(asked)]
-            engine.search(WARM_UP)  # what ran before has pushed its data out of the processor's cache
-            times[engine.name] += [_milliseconds(engine.search, text) for text in texts[at : at + BLOCK]]
-    return times
-
-
-def _added(engine: _Ours, tools: Sequence[Tool], seed: int) -> float:
-    """Median time of adding one tool to the built index and finding it, in milliseconds."""
-    rng = random.Random(seed + 1)
-    fresh = [_derived(rng.choice(tools), rng.choice(tools), len(tools) + at, rng) for at in range(ADDED)]
-    return median(_milliseconds(engine.add_and_search, each) for each in fresh)
-
-
-def text_of(held: Tool) -> str:
-    """The whole of a tool as one text, for engines without fields."""
-    names, told = argument_texts(held.input_schema)
-    name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[_./-]+", " ", held.name)
-    return " ".join([name, held.description, held.server or "", *names, *told])
-
-
-def _milliseconds(work: Callable[[Any], object], given: Any) -> float:
-    began = perf_counter()
-    work(given)
-    return 1_000 * (perf_counter() - began)
-
-
-def _report(
-    rows: list[dict[str, Any]], datasets: Sequence[Dataset], queries: int, seed: int, engines: list[str]
-) -> Report:
-    columns = (
-        Column("tools", "tools", "count"),
-        Column("engine", "engine"),
-        Column("wording", "wording"),
-        Column("p50", "p50, ms", "milliseconds"),
-        Column("p99", "p99, ms", "milliseconds"),
-        Column("of bm25s", "p50 : bm25s", "number"),
-        Column("build", "build, ms", "milliseconds"),
-        Column("add and search", "add one and search, ms", "milliseconds"),
-    )
-    absent = [name for name in ("bm25s", "rank-bm25") if name not in engines]
-    most = max(rows, key=lambda row: row["tools"])["tools"]
-    ours = [row for row in rows if row["tools"] == most and row["engine"] == rows[0]["engine"]]
-    return Report(
-        kind="speed",
-        title="How fast the indexes are",
-        headline=tuple(
-            f"{row['engine']} at {most:,} tools, {row['wording']} wording: p50 {row['p50']:.3f} ms"
-            + (f", {row['of bm25s']:.2f} times bm25s in the same run" if row["of bm25s"] else "")
-            + (f"; adding a tool and searching takes {row['add and search']:.2f} ms." if row["add and search"] else ".")
-            for row in ours
-        ),
-        parameters={"data sets": [d.key for d in datasets], "queries a wording": queries, "seed": seed},
-        tables=(Table("Search times", columns, rows, "".join(f"{name} is not installed. " for name in absent)),),
-        measured=(
-            (
-                f"Wall-clock time in one process. Each {BLOCK} queries go to the peers and, by turns, to one of our "
-                f"indexes before the next, so all see the same machine; the best {LIMIT} tools are asked for. Ours is "
-                "`toolsearch.find`, with exact names, ties and checks; the peers get name, description, server and "
-                "argument texts as one text, and tokenise each query."
-            ),
-            *(
-                f"Of {row['tools']:,} tools {row['derived']:,} are derived: other names, three in ten words mixed in."
-                for row in {row["tools"]: row for row in rows if row["derived"]}.values()
-            ),
-        ),
-        limits=(
-            (
-                "Derived tools share a vocabulary, so words are in more tools than in a real catalog of that size, "
-                "which makes searches slower rather than faster."
-            ),
-            "p99 over a few hundred queries is two or three of them; other work on the machine shows there.",
-        ),
-    )

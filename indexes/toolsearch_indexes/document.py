@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 from toolsearch.catalog import Tool
 from toolsearch.schema import argument_texts
+from toolsearch_indexes.text import sentences, spellings
 
-__all__ = ["FIELDS", "Field", "texts"]
+__all__ = ["FIELDS", "PASSAGES", "Field", "passages", "texts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,14 +23,20 @@ class Field:
     pivot: int
 
 
+# Heavier example queries win a point or two where every tool has some, and lose more for the tools that have none.
 FIELDS = {
     "name": Field(3.0, 3),
     "description": Field(1.0, 25),
     "server": Field(1.0, 3),
     "examples": Field(1.0, 12),
+    "enriched": Field(1.0, 12),
     "arguments": Field(0.5, 5),
     "argument texts": Field(0.25, 60),
 }
+
+# What each text weighs in the mean that is a tool's vector. Several are better than one long: the name and the first
+# sentence say what a tool is for, the rest what it is about. Measured; see docs/choose-an-index.md.
+PASSAGES = {"all": 1.0, "first sentence": 0.5, "name": 0.5, "arguments": 0.6, "examples": 1.0, "enriched": 1.0}
 
 
 def texts(tool: Tool) -> dict[str, str]:
@@ -40,6 +47,30 @@ def texts(tool: Tool) -> dict[str, str]:
         "description": " ".join(filter(None, (tool.title, tool.description))),
         "server": " ".join(filter(None, (tool.server, tool.category, *tool.tags))),
         "examples": " ".join(tool.examples),
+        "enriched": " ".join(tool.enriched),
         "arguments": " ".join(names),
         "argument texts": " ".join(told),
     }
+
+
+def passages(tool: Tool) -> dict[str, str]:
+    """The texts whose weighted mean is a tool's vector, by their names in `PASSAGES`; empty ones are left out.
+
+    Identifiers are split into words here, as tokenizers of language models know no `getUserById`.
+    """
+    field = texts(tool)
+    name, server = _spelled(tool.base_name), _spelled(tool.server or "")
+    found = {
+        "all": f"{server} {name}. {field['description']}".strip(),
+        "first sentence": f"{name}. {next(iter(sentences(field['description'])), '')}".strip(),
+        "name": f"{server} {name}".strip(),
+        "arguments": f"{_spelled(field['arguments'])} {field['argument texts']}".strip(),
+        "examples": field["examples"],
+        "enriched": field["enriched"],
+    }
+    return {kind: text for kind, text in found.items() if text}
+
+
+def _spelled(name: str) -> str:
+    """An identifier as words; a name in another script stays as it is."""
+    return " ".join(spellings(name)) if name.isascii() else name

@@ -31,6 +31,11 @@ class DictPostings:
             if impact > self._peaks.get(word, 0.0):
                 self._peaks[word] = impact
 
+    def put(self, word: str, holders: dict[str, float]) -> None:
+        """All that hold a word, at once; at least one does."""
+        self.words[word] = holders
+        self._peaks[word] = max(holders.values())
+
     def remove(self, tool_id: str, words: Iterable[str]) -> None:
         for word in words:
             holders = self.words[word]

@@ -2,29 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from array import array
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from toolsearch_indexes.stem import LONGEST, stem
+from toolsearch_indexes.text import STOP_WORDS
 
 __all__ = ["Vocabulary"]
 
+MORE = 1_000  # words that are kept beside a table before it is made anew
+
 
 class Vocabulary:
-    """The words a catalog knows, by first letter and length, so that near ones are found by looking at few."""
+    """The words a catalog knows, by first letter and length, so that near ones are found by looking at few.
 
-    def __init__(self) -> None:
-        self._letters: dict[tuple[str, int], dict[str, int]] = {}  # word -> the set of its letters, as bits
+    `source(letter)` gives those that begin with a letter, when the first word with that letter has to be repaired; it
+    may give words that no tool holds any more. What comes later is told by `add`, once `source` would give it too.
+    For any number of threads; `source` and `holders` must not use the vocabulary.
+    """
 
-    def add(self, word: str) -> None:
-        if _is_word(word):
-            self._letters.setdefault((word[0], len(word)), {})[word] = _bits(word)
+    def __init__(self, source: Callable[[str], Iterable[str]]) -> None:
+        self._source = source
+        self._tables: dict[str, _Table] = {}
+        self._lock = threading.Lock()
 
-    def discard(self, word: str) -> None:
-        if _is_word(word):
-            self._letters.get((word[0], len(word)), {}).pop(word, None)
-
-    def __contains__(self, word: str) -> bool:
-        return bool(word) and word in self._letters.get((word[0], len(word)), ())
+    def add(self, words: Iterable[str]) -> None:
+        with self._lock:
+            for word in words if self._tables else ():
+                table = self._tables.get(word[:1])
+                if table is not None and _may_be_meant(word):
+                    table.later[word] = _bits(word)
+                    if len(table.later) > max(MORE, table.size):
+                        del self._tables[word[0]]
 
     def repaired(self, word: str, holders: Callable[[str], int], spelled: str = "") -> list[str]:
         """The known words an unknown one stands for: [] if it looks like none, two if it is two run together.
@@ -39,27 +50,62 @@ class Vocabulary:
             return [near]
         spelled = spelled or word
         for at in range(3, len(spelled) - 1):
-            first, second = stem(spelled[:at]), stem(spelled[at:])
-            if first in self and second in self:
-                return [first, second]
+            parts = [stem(spelled[:at]), stem(spelled[at:])]
+            if all(_is_word(part) and part not in STOP_WORDS and holders(part) for part in parts):
+                return parts
         near = self._nearest(word, 2, holders) if len(word) >= 9 else None
         return [near] if near else []
 
     def _nearest(self, word: str, edits: int, holders: Callable[[str], int]) -> str | None:
-        near = [c for c in self._close(word, edits) if _distance(word, c, edits) <= edits]
+        near = {c: holders(c) for c in self._close(word, edits) if _distance(word, c, edits) <= edits}
         if len(word) == 4:  # too many words of four letters are one letter apart
-            near = [c for c in near if len(c) != 4 or sorted(c) == sorted(word)]
-        return min(near, key=lambda c: (c[0] != word[0], -holders(c), c), default=None)
+            near = {c: tools for c, tools in near.items() if len(c) != 4 or sorted(c) == sorted(word)}
+        held = [c for c, tools in near.items() if tools]
+        return min(held, key=lambda c: (c[0] != word[0], -near[c], c), default=None)
 
     def _close(self, word: str, edits: int) -> list[str]:
         """Known words of about this length, beginning alike, whose letters differ by what the edits can change."""
-        bits, most = _bits(word), 2 * edits
+        lengths = range(len(word) - edits, len(word) + edits + 1)
         found: list[str] = []
-        for beginning in {word[0], word[1] + word[0]}:
-            for length in range(len(word) - edits, len(word) + edits + 1):
-                known = self._letters.get((beginning[0], length), {}).items()
-                found += [w for w, letters in known if (bits ^ letters).bit_count() <= most and w.startswith(beginning)]
+        with self._lock:
+            for beginning in {word[0], word[1] + word[0]}:
+                if (table := self._tables.get(beginning[0])) is None:
+                    table = self._tables[beginning[0]] = _Table.of(self._source(beginning[0]))
+                near = table.near(_bits(word), 2 * edits, lengths)
+                found += near if len(beginning) == 1 else [each for each in near if each.startswith(beginning)]
         return found
+
+
+@dataclass(slots=True)
+class _Table:
+    """Words of one first letter. There may be 100,000 of them, so those of a length stand end to end in one text."""
+
+    size: int
+    lengths: dict[int, tuple[str, array[int]]]  # length -> the words, and of each the set of its letters as bits
+    later: dict[str, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, words: Iterable[str]) -> _Table:
+        by_length: dict[int, set[str]] = {}
+        for word in words:
+            if _may_be_meant(word):
+                by_length.setdefault(len(word), set()).add(word)
+        lengths = {length: ("".join(of), array("I", map(_bits, of))) for length, of in by_length.items()}
+        return cls(sum(map(len, by_length.values())), lengths)
+
+    def near(self, bits: int, most: int, lengths: range) -> list[str]:
+        """The words of these lengths whose letters differ in at most so many from those given."""
+        found = [w for w, own in self.later.items() if len(w) in lengths and (bits ^ own).bit_count() <= most]
+        for length in lengths:
+            text, letters = self.lengths.get(length, ("", ()))
+            places = [at for at, own in enumerate(letters) if (bits ^ own).bit_count() <= most]
+            found += [text[at * length : (at + 1) * length] for at in places]
+        return found
+
+
+def _may_be_meant(word: str) -> bool:
+    """Whether a word can be what another stands for."""
+    return len(word) <= LONGEST + 2 and _is_word(word) and word not in STOP_WORDS
 
 
 def _is_word(word: str) -> bool:

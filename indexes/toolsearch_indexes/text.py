@@ -19,6 +19,7 @@ __all__ = [
     "is_unspaced",
     "joined_words",
     "name_words",
+    "sentences",
     "spellings",
     "words",
 ]
@@ -106,6 +107,7 @@ _OPTIONAL_MARK = re.compile(
     "[\u0300-\u036f\u0483-\u0489\u0591-\u05bd\u05bf-\u05c7\u0610-\u061a\u064b-\u065f\u0670\ufe00-\ufe0f]"
 )
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+|(?<=[。！？])|\n+")
 
 
 def words(text: str, *, query: bool = False) -> list[str]:
@@ -149,6 +151,11 @@ def name_words(name: str) -> frozenset[str]:
 def spellings(text: str) -> list[str]:
     """The words of a query in order as they are spelled: lower case, identifiers in parts, not stemmed."""
     return [part for run, unspaced in _runs(text) if not unspaced for part in _parts(run)]
+
+
+def sentences(text: str) -> list[str]:
+    """A text cut after full stops, question and exclamation marks, and at line ends."""
+    return [part for part in map(str.strip, _SENTENCE_END.split(text)) if part]
 
 
 def is_unspaced(word: str) -> bool:

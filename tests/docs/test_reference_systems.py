@@ -11,7 +11,7 @@ ROWS = {
     for line in PAGE.splitlines()
     if line.startswith("| ") and len(cells := [cell.strip() for cell in line.strip("|").split("|")]) >= 3
 }
-IDS = [f"SA-{n}" for n in range(1, 38)] + ["SA-35b", "SA-35c", "BK-1", "BK-4", "BK-7", "BK-8"]
+IDS = [f"SA-{n}" for n in range(1, 38)] + ["SA-35b", "SA-35c", "PG-13", "PG-20", "BK-1", "BK-4", "BK-7", "BK-8"]
 IDS += [f"X{n}" for n in range(1, 10)]
 
 
@@ -24,5 +24,5 @@ def test_a_row_says_what_we_do_and_where(row: str) -> None:
 
 
 def test_an_id_has_one_row() -> None:
-    ids = re.findall(r"^\| ((?:SA-|BK-|X)\d+\w?) \|", PAGE, re.MULTILINE)
+    ids = re.findall(r"^\| ((?:SA-|PG-|BK-|X)\d+\w?) \|", PAGE, re.MULTILINE)
     assert sorted(ids) == sorted(IDS)

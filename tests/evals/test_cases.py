@@ -9,6 +9,7 @@ import pytest
 
 import toolsearch_datasets
 from toolsearch import SetupError
+from toolsearch.queries import Examples
 from toolsearch_evals.cases import Case, Dataset, load, only, read_samples, require_gold
 from toolsearch_evals.check import problems
 
@@ -51,6 +52,20 @@ def test_the_shipped_set_is_in_order(commons: Dataset) -> None:
     assert problems(commons) == []
     assert len(commons.catalog()) >= 250
     assert len(commons.cases) >= 250
+
+
+def test_the_shipped_set_has_example_queries_for_every_tool_as_it_is_defined(commons: Dataset) -> None:
+    examples, catalog = Examples.load(commons.folder / "examples.jsonl"), commons.catalog()
+    assert list(examples.entries) == [tool.id for tool in catalog]
+    assert examples.stale(catalog) == ()
+    assert all(2 < len(entry.queries) < 5 and entry.by and entry.date for entry in examples.entries.values())
+
+
+def test_the_shipped_set_has_cases_to_learn_from_and_cases_in_other_languages(commons: Dataset) -> None:
+    assert {case.split for case in commons.cases} == {"train", "dev", "test"}
+    for split in ("train", "dev", "test"):
+        spoken = {case.language for case in commons.cases if case.split == split}
+        assert spoken == {"de", "en", "es", "fr", "ja", "pt", "ru", "zh"}
 
 
 def test_every_shipped_set_has_a_folder_with_its_files() -> None:
@@ -121,7 +136,7 @@ def test_unreadable_data_is_named(research: Path, tmp_path: Path) -> None:
         ({"kind": "unanswerable"}, "of kind 'unanswerable' with 1 needed tools"),
         ({"kind": "multi"}, "needs fewer than two tools"),
         ({"wording": "robot"}, "unknown wording 'robot'"),
-        ({"split": "train"}, "unknown split 'train'"),
+        ({"split": "exam"}, "unknown split 'exam'"),
         ({"query": " "}, "has no query"),
     ],
 )
@@ -135,6 +150,15 @@ def test_a_set_that_differs_from_the_manifest_is_told(commons: Dataset) -> None:
     found = problems(fewer)
     assert any(p.startswith("the manifest says") and "cases; there are" in p for p in found)
     assert any("case id" in p for p in problems(replace(commons, cases=(*commons.cases, commons.cases[0]))))
+
+
+def test_a_case_is_english_unless_it_says_otherwise(tmp_path: Path) -> None:
+    (tmp_path / "tools.jsonl").write_text('{"name": "send"}\n')
+    case = {"query": "send", "gold": [["send"]]}
+    lines(tmp_path / "cases.jsonl", {"id": "1", **case}, {"id": "2", "language": "pt-br", "split": "train", **case})
+    (loaded,) = load(tmp_path)
+    assert [each.language for each in loaded.cases] == ["en", "pt-br"]
+    assert not any("language" in problem or "split 'train';" in problem for problem in problems(loaded))
 
 
 def test_a_set_without_unanswerable_requests_is_told(research: Path) -> None:

@@ -48,6 +48,21 @@ def test_speed_and_import_cost_run() -> None:
     assert "times the CPU" in run("import-cost", "--runs", "1")
 
 
+def test_indexes_are_compared_and_the_cases_that_differ_written(tmp_path: Path) -> None:
+    out = run("compare", "whoosh", "keyword", "--split", "dev", "--out", str(tmp_path))
+    assert "whoosh against keyword" in out
+    assert max(map(len, out.splitlines())) < 100, "whole answers are in the files, not in the terminal"
+    written = json.loads((tmp_path / "report.json").read_text("utf-8"))
+    assert written["parameters"]["indexes"] == ["whoosh", "keyword"]
+
+
+def test_a_derived_set_can_be_measured_on(tmp_path: Path) -> None:
+    run("derive", "--tools", "1500", "--seed", "1", "--out", str(tmp_path / "more"))
+    assert "1500 tools" in run("datasets", "check", "--data", str(tmp_path / "more"))
+    out = run("speed", "--data", str(tmp_path / "more"), "--sizes", "60", "--queries", "2", "--index", "keyword")
+    assert "keyword at 60 tools" in out
+
+
 def test_data_sets_are_listed_and_checked(tmp_path: Path) -> None:
     assert run("datasets", "list").startswith("commons: ")
     assert "in order" in run("datasets", "check")
@@ -70,7 +85,7 @@ def test_the_demo_searches_and_shows_a_table_and_a_chart() -> None:
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        (["ranking", "--index", "oracle"], "there is no index 'oracle'; installed are: 'keyword', 'regex'"),
+        (["ranking", "--index", "oracle"], "there is no index 'oracle'; installed are: "),
         (["ranking", "--dataset", "nope"], "there is no data set 'nope'; shipped are: 'commons'"),
         (["ranking", "--data", "missing"], "no folder 'missing'"),
         (["ranking", "--samples", "missing.json"], "there is no file 'missing.json'"),
@@ -79,6 +94,10 @@ def test_the_demo_searches_and_shows_a_table_and_a_chart() -> None:
         (["savings", "--mode", "osmosis"], "there is no delivery 'osmosis'"),
         (["savings", "--dataset", "commons", "--dataset", "commons"], "measured on one data set, not on 2"),
         (["speed", "--sizes", "many"], "'many' are not whole numbers"),
+        (["ranking", "--index", "keyword:static"], "the index 'keyword' takes no encoder"),
+        (["compare", "keyword", "keyword"], "are the same index"),
+        (["compare", "keyword", "oracle"], "there is no index 'oracle'"),
+        (["derive", "--tools", "5", "--out", "more"], "5 need not be derived"),
         (["ranking", "--data", "."], "has no tools.jsonl"),
     ],
 )

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsearch_evals.cases import Case
-from toolsearch_evals.measures import MEASURES, Judged, coverage, hit, ndcg, recall, summarise
+from toolsearch_evals.measures import MEASURES, Judged, bootstrap, coverage, hit, interval, ndcg, recall, summarise
 
 
 def judged(*, found: bool, error: str | None = None) -> Judged:
@@ -86,3 +86,20 @@ def test_every_measure_is_between_0_and_1(retrieved: list[str], groups: list[tup
     """F01"""
     for name, measure in MEASURES.items():
         assert 0 <= measure(retrieved, tuple(groups)) <= 1 + 1e-9, name
+
+
+def test_an_interval_holds_the_mean_and_narrows_with_more_cases() -> None:
+    few, many = [1.0, 0.0, 0.5, 1.0] * 5, [1.0, 0.0, 0.5, 1.0] * 80
+    low, high = interval(many)
+    assert low < 0.625 < high
+    assert interval(many) == (low, high)
+    assert high - low < 0.5 * (interval(few)[1] - interval(few)[0])
+    assert high - low == pytest.approx(2 * 1.96 * (0.171875 / 320) ** 0.5, rel=0.15)
+
+
+def test_a_bucket_without_misses_is_not_beyond_doubt() -> None:
+    low, high = interval([1.0] * 16)
+    assert (high, low) == (1, pytest.approx(16 / (16 + 1.96**2)))
+    assert interval([0.0] * 16) == (0, pytest.approx(1 - low))
+    assert bootstrap([0.0] * 16) == (0, 0)
+    assert summarise([]).intervals == {}

@@ -1,6 +1,8 @@
 """The ranking report: buckets, failures, and the request that no tool can meet."""
 
+import csv
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +10,8 @@ import pytest
 
 from toolsearch import Catalog, Scored, SetupError, Tool, ToolIndex
 from toolsearch_evals.cases import Case, Dataset, load
-from toolsearch_evals.ranking import in_split, judge, ranking
+from toolsearch_evals.ranking import buckets, in_split, judge, ranking
+from toolsearch_evals.report import FORMS
 
 
 class Fixed:
@@ -65,6 +68,61 @@ def test_user_and_agent_wording_and_every_kind_have_rows_of_their_own() -> None:
     assert 0.5 < rows["all"]["R@1"] <= rows["all"]["R@5"] <= rows["all"]["R@10"] <= 1
 
 
+def test_single_tool_requests_have_a_bucket_and_one_for_each_language() -> None:
+    gold = (("open_ticket",),)
+    cases = (
+        Case("1", "open ticket", gold),
+        Case("2", "open ticket", (*gold, ("close_ticket",))),
+        Case("3", "Karte aufmachen", gold, language="de"),
+        Case("4", "sing"),
+    )
+    definitions = ({"name": "open_ticket"}, {"name": "close_ticket"})
+    report = ranking([Dataset("tickets", definitions, cases, Path(), "tickets/cases")], ["keyword"])
+    rows = {row["cases"]: row for row in report.tables[0].rows}
+    assert list(rows) == ["all", "single", "de", "en", "single, de", "single, en"]
+    assert (rows["single"]["n"], rows["single"]["hit@5"]) == (2, 0.5)
+    assert (rows["single, en"]["hit@5"], rows["single, de"]["hit@5"]) == (1, 0)
+
+
+def test_languages_of_a_few_cases_are_one_bucket() -> None:
+    languages = ["en"] * 12 + ["de"] * 10 + ["fr", "ja"]
+    cases = [Case(str(at), "open ticket", (("open_ticket",),), language=each) for at, each in enumerate(languages)]
+    found = {name: len(of) for name, of in buckets(cases, lambda case: case)}
+    assert found == {
+        "all": 24, "de": 10, "en": 12, "others": 2,
+        "single, de": 10, "single, en": 12, "single, others": 2,
+    }  # fmt: skip
+
+
+def test_recall_and_hits_stand_with_their_intervals_in_every_form() -> None:
+    report = ranking(load("commons"), ["keyword"], "dev")
+    row = report.tables[0].rows[0]
+    assert row["R@5 low"] < row["R@5"] < row["R@5 high"]
+    assert row["R@5 ±"] == pytest.approx((row["R@5 high"] - row["R@5 low"]) / 2)
+    assert report == replace(ranking(load("commons"), ["keyword"], "dev"), when=report.when, tables=report.tables)
+    told = f"{row['R@5']:.3f} ±{row['R@5 ±']:.3f}".replace("0.", ".")
+    for form in ("md", "html"):
+        assert told in FORMS[form](report)
+    assert {"R@5 low", "hit@5 high"} <= {*csv.reader(FORMS["csv"](report).splitlines()).__next__()}
+    assert f"±{row['R@5 ±']:.3f} of the needed tools" in report.headline[0]
+    unanswerable = next(row for row in report.tables[0].rows if row["cases"] == "unanswerable")
+    assert unanswerable["R@5 ±"] is None
+
+
+def test_the_mean_over_sets_is_surer_than_each_set() -> None:
+    commons = load("commons")[0]
+    twice = [commons, replace(commons, name="again")]
+    mean, first, *_ = (r for r in ranking(twice, ["keyword"], "dev").tables[0].rows if r["cases"] == "all")
+    assert mean["R@5 ±"] == pytest.approx(first["R@5 ±"] / 2**0.5)
+
+
+def test_an_index_with_an_encoder_is_ranked_by_notation() -> None:
+    pytest.importorskip("wordllama", reason="the extra 'vector' is not installed")
+    few = replace(load("commons")[0], cases=load("commons")[0].cases[:6])
+    report = ranking([few], ["hybrid:static=wordllama"])
+    assert report.tables[0].rows[0]["index"] == "hybrid:static=wordllama"
+
+
 def test_searching_step_by_step_is_reported_beside_the_whole_request() -> None:
     report = ranking(load("commons"), ["keyword"], "test")
     whole, steps = report.tables[1].rows
@@ -83,8 +141,9 @@ def test_several_sets_count_alike_in_the_macro_mean() -> None:
 
 
 def test_a_split_holds_its_cases_and_those_without_one() -> None:
-    cases = [Case("1", "a", split="dev"), Case("2", "b", split="test"), Case("3", "c")]
+    cases = [Case("1", "a", split="dev"), Case("2", "b", split="test"), Case("3", "c"), Case("4", "d", split="train")]
     assert [case.id for case in in_split(cases, "dev")] == ["1", "3"]
-    assert len(in_split(cases, "all")) == 3
-    with pytest.raises(SetupError, match="no split 'train'"):
-        in_split(cases, "train")
+    assert [case.id for case in in_split(cases, "train")] == ["3", "4"]
+    assert len(in_split(cases, "all")) == 4
+    with pytest.raises(SetupError, match="no split 'holdout'"):
+        in_split(cases, "holdout")

@@ -147,6 +147,14 @@ def test_what_is_not_known_is_a_dash() -> None:
     assert shown(0.0, "score") == ".000"
     assert shown(-0.125, "share") == "−12.5 %"
     assert shown(1234.5, "count") == "1,234"
+    assert [shown(value, "score") for value in (-0.0415, 10.5, 1.0)] == ["−.042", "10.500", "1.000"]
+
+
+def test_a_value_is_shown_with_its_spread_where_there_is_one() -> None:
+    column = Column("found", "found", "score", "±")
+    assert column.cell({"found": 0.783, "±": 0.041}) == ".783 ±.041"
+    assert column.cell({"found": 0.783, "±": None}) == ".783"
+    assert Column("found", "found", "score").cell({"found": 0.5, "": 1}) == ".500"
 
 
 def test_a_report_is_written_in_all_forms_or_says_why_not(report: Report, tmp_path: Path) -> None:

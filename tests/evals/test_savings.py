@@ -77,7 +77,7 @@ def test_totals_are_of_whole_conversations_and_small_catalogs_may_lose(swept: Sw
             assert row["requests"] > row["static requests"] > 6
     for even in swept.break_evens:
         assert even.tokens is not None
-        assert 5 < even.tokens < 30
+        assert 5 < even.tokens < 50
         assert even.cost is not None
         assert even.tokens < even.cost
 
@@ -123,7 +123,7 @@ def test_several_needed_tools_are_searched_in_one_call_and_called_as_asked(commo
 @pytest.mark.parametrize("wire", FORMATS)
 @pytest.mark.parametrize("mode", ["append", "bridge", "static"])
 def test_every_mode_and_wire_serves_what_is_found(commons: Dataset, wire: str, mode: str) -> None:
-    talk, requests = played(commons, [REFUND, NOTHING, TWO], wire, mode=mode, max_tools=400)
+    talk, requests = played(commons, [REFUND, NOTHING, TWO], wire, mode=mode, max_tools=800)
     assert [turn.served for turn in talk.turns] == [True, False, True]
     assert talk.refused == []
     assert ("search_tools" in requests[0]) == (mode != "static")

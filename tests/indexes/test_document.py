@@ -1,9 +1,11 @@
 """How a tool becomes text: which fields there are, what is in them, and that no two tools share a score by chance."""
 
+from dataclasses import replace
+
 import pytest
 
 from toolsearch import tool
-from toolsearch_indexes.document import FIELDS, texts
+from toolsearch_indexes.document import FIELDS, PASSAGES, passages, texts
 
 FORECAST = {
     "name": "get_forecast",
@@ -58,3 +60,26 @@ def test_a_name_weighs_most_and_what_is_said_of_arguments_least() -> None:
     assert max(weights, key=weights.__getitem__) == "name"
     assert min(weights, key=weights.__getitem__) == "argument texts"
     assert all(field.weight > 0 and field.pivot > 0 for field in FIELDS.values())
+
+
+def test_a_vector_is_the_mean_of_several_texts_with_identifiers_in_words() -> None:
+    described = FORECAST | {"name": "getForecast", "description": "Weather of the coming days. By the hour! Or day."}
+    del described["title"]
+    enriched = ("do I need an umbrella", "is it warm out")
+    assert passages(replace(tool(described), enriched=enriched)) == {
+        "all": "meteo get forecast. Weather of the coming days. By the hour! Or day.",
+        "first sentence": "get forecast. Weather of the coming days.",
+        "name": "meteo get forecast",
+        "arguments": "city unit area radius Name of a municipality celsius kelvin How far around",
+        "examples": "will it rain tomorrow",
+        "enriched": "do I need an umbrella is it warm out",
+    }
+    assert set(passages(replace(tool(described), enriched=enriched))) == set(PASSAGES)
+
+
+def test_a_tool_that_says_little_has_no_empty_texts() -> None:
+    assert passages(tool({"name": "ping"})) == {"all": "ping.", "first sentence": "ping.", "name": "ping"}
+    assert (
+        passages(tool({"name": "天气查询", "description": "查询天气。按城市。"}))["first sentence"]
+        == "天气查询. 查询天气。"
+    )

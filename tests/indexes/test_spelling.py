@@ -1,5 +1,8 @@
 """A word that the catalog does not know is read as one it does, within bounds."""
 
+import sys
+import threading
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -8,14 +11,11 @@ from toolsearch_indexes.spelling import Vocabulary
 
 
 def vocabulary(words: str) -> Vocabulary:
-    made = Vocabulary()
-    for word in words.split():
-        made.add(word)
-    return made
+    return Vocabulary(lambda letter: [word for word in words.split() if word.startswith(letter)])
 
 
 def repaired(word: str, known: str, spelled: str = "") -> list[str]:
-    return vocabulary(known).repaired(word, lambda _: 1, spelled)
+    return vocabulary(known).repaired(word, known.split().count, spelled)
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,70 @@ def test_among_equally_near_words_the_commonest_wins_then_the_first_in_the_alpha
     assert known.repaired("mailx", lambda _: 1) == ["maila"]
 
 
-def test_a_word_that_was_taken_out_is_no_longer_known() -> None:
-    known = vocabulary("weather")
-    assert "weather" in known
-    known.discard("weather")
-    known.discard("never")
-    assert "weather" not in known
-    assert known.repaired("weathr", lambda _: 1) == []
+def test_a_word_that_no_tool_holds_any_more_is_no_guess() -> None:
+    known = vocabulary("weather weath")
+    assert known.repaired("weathr", lambda word: word == "weath") == ["weath"]
+    assert known.repaired("weathr", lambda _: 0) == []
+    assert known.repaired("whiteboard", lambda word: word == "white") == []
+
+
+def test_stop_words_are_no_guesses() -> None:
+    assert repaired("thier", "their") == []
+    assert repaired("theirboard", "their board") == []
+
+
+def test_words_that_came_later_are_guesses_too_and_what_is_kept_of_them_is_bounded() -> None:
+    asked: list[str] = []
+    known = {"weather"}
+
+    def source(letter: str) -> list[str]:
+        asked.append(letter)
+        return [word for word in known if word.startswith(letter)]
+
+    vocabulary = Vocabulary(source)
+    vocabulary.add(["wander"])  # nobody has asked for a word with w: the source will be asked
+    assert vocabulary.repaired("weathr", known.__contains__) == ["weather"]
+    assert vocabulary.repaired("windoww", known.__contains__) == []
+    known.add("window")
+    vocabulary.add(["window", "mail"])
+    assert vocabulary.repaired("windoww", known.__contains__) == ["window"]
+    assert asked.count("w") == 1
+    for start in range(0, 26**3, 500):
+        new = {f"w{chr(97 + n // 676)}{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}" for n in range(start, start + 500)}
+        known |= new
+        vocabulary.add(new)
+        assert vocabulary.repaired("windoww", known.__contains__) == ["window"]
+    assert 3 < asked.count("w") < 10, "what came later is read from the source once it is more than that gave before"
+
+
+def test_words_may_come_while_other_threads_repair() -> None:
+    """A dict that changes while it is walked through raises."""
+    words = [f"we{chr(97 + n // 676)}{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}r" for n in range(6_000)]
+    vocabulary = Vocabulary(lambda letter: ["weather"] if letter == "w" else [])
+    failures: list[BaseException] = []
+    done = threading.Event()
+
+    def repair() -> None:
+        try:
+            while not done.is_set():
+                assert vocabulary.repaired("weathr", lambda word: word == "weather") == ["weather"]
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=repair) for _ in range(4)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        for thread in threads:
+            thread.start()
+        for word in words:
+            vocabulary.add([word])
+    finally:
+        done.set()
+        for thread in threads:
+            thread.join()
+        sys.setswitchinterval(interval)
+    assert failures == []
 
 
 def test_a_word_of_thousands_of_letters_is_no_slip() -> None:
@@ -85,7 +142,6 @@ def test_one_wrong_letter_after_the_first_is_always_forgiven_from_five_letters_o
 
 @given(st.lists(letters, max_size=8), st.text(max_size=12))
 def test_a_repair_is_a_known_word_or_two(known: list[str], typed: str) -> None:
-    made = vocabulary(" ".join(known))
-    found = made.repaired(typed, lambda _: 1)
+    found = repaired(typed, " ".join(known))
     assert len(found) <= 2
-    assert all(word in made for word in found)
+    assert set(found) <= set(known)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch_indexes.text import STOP_WORDS, content_words, name_words, spellings, words
+from toolsearch_indexes.text import STOP_WORDS, content_words, name_words, sentences, spellings, words
 
 
 @pytest.mark.parametrize(
@@ -121,3 +121,17 @@ def test_a_query_has_no_word_that_the_same_text_as_a_document_would_not_hold(tex
     assert set(words(text, query=True)) <= set(words(text))
     left = content_words(text)
     assert not set(left) & STOP_WORDS or set(left) <= STOP_WORDS
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One. Two? Three!", ["One.", "Two?", "Three!"]),
+        ("Version 1.5 of it", ["Version 1.5 of it"]),
+        ("- a point\n- another", ["- a point", "- another"]),
+        ("查询天气。按城市！", ["查询天气。", "按城市！"]),
+        ("  ", []),
+    ],
+)
+def test_a_text_is_cut_into_its_sentences(text: str, expected: list[str]) -> None:
+    assert sentences(text) == expected

@@ -97,6 +97,7 @@ def ask_user(question: str) -> str:
 
 key = {"name": "rotate_key", "description": "Rotate an API key.", "input_schema": {"type": "object", "properties": {}}}
 search = ToolSearch(Catalog([get_weather, ask_user, key]), index=INDEX, pinned=["ask_user"])
+assert search.index.name == search.find("key").index_name == NAME
 assert search.find("rotate an api key", limit=5)[0].tool.name == "rotate_key"
 assert search.find("get_weather")[0].tool.name == "get_weather"
 assert not search.find("zzzzqqqq")
@@ -109,9 +110,9 @@ assert not heavy, heavy
 """
 
 
-@pytest.mark.parametrize("index", ["keyword", "regex"])
-def test_a_bare_install_searches(index: str, bare_python: Path, tmp_path: Path) -> None:
-    done = run(bare_python, SEARCH.replace("INDEX", repr(index)), tmp_path)
+@pytest.mark.parametrize(("index", "name"), [(None, "keyword"), ("keyword", "keyword"), ("regex", "regex")])
+def test_a_bare_install_searches(index: str | None, name: str, bare_python: Path, tmp_path: Path) -> None:
+    done = run(bare_python, SEARCH.replace("INDEX", repr(index)).replace("NAME", repr(name)), tmp_path)
     assert done.returncode == 0, done.stderr
 
 

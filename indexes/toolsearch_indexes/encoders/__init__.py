@@ -11,11 +11,11 @@ what is missing; it loads its model when it is first asked, once, whatever the n
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from toolsearch.calls import clean
 from toolsearch.errors import SetupError, ToolSearchError
+from toolsearch.plugins import plugin
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,18 +76,7 @@ def warm_up(encoder: Encoder) -> None:
     encoded(encoder, ["warm up"], query=True)
 
 
-@cache
-def _entry_points() -> dict[str, Any]:
-    from importlib.metadata import entry_points
-
-    return {point.name: point for point in entry_points(group="toolsearch.encoders")}
-
-
 def open_encoder(name: str) -> Encoder:
     """A new encoder by the name of its entry point, or `SetupError` listing the names."""
-    points = _entry_points()
-    if name not in points:
-        known = ", ".join(map(repr, sorted(points))) or "none: is toolsearch installed?"
-        raise SetupError(f"there is no encoder {name!r}; installed are: {known}. Or pass an object of your own.")
-    made: Encoder = points[name].load()()
+    made: Encoder = plugin("encoder", "toolsearch.encoders", name).load()()
     return made

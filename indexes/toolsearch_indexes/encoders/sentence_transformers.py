@@ -29,7 +29,8 @@ class SentenceTransformerEncoder:
     A name is looked for in the hub's cache on this machine. Where it is not, and `allow_download` is False, that is a
     `SetupError` at once; the network is never asked. Importing torch and loading take seconds and wait for the first
     `encode`, or for `warm_up`. Without prompts of yours, those of the model count. `device` is torch's name for one;
-    None takes the best there is.
+    None takes the best there is. A model is data: code that comes with one is not run, weights are read as safetensors
+    only.
     """
 
     def __init__(
@@ -94,7 +95,13 @@ class SentenceTransformerEncoder:
 
         place = os.fspath(self._folder) if self._folder is not None else self._asked
         try:
-            return SentenceTransformer(place, device=self._device, local_files_only=self._folder is not None)
+            return SentenceTransformer(
+                place,
+                device=self._device,
+                local_files_only=self._folder is not None,
+                trust_remote_code=False,  # a model is data: neither code of its own is run,
+                model_kwargs={"use_safetensors": True},  # nor a pickle of weights read, which could hold some
+            )
         except Exception as error:  # transformers, safetensors, torch and the hub raise classes of their own
             raise SetupError(f"the model {self._asked!r} cannot be loaded from {place!r}: {error}") from error
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import os
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 from toolsearch.errors import MissingExtra, SetupError
 from toolsearch_indexes.encoders.loading import Once, digest, model_folder, require
@@ -89,6 +91,15 @@ class StaticEncoder:
         return rows
 
     def _load(self) -> _Model:
+        """The model of these files as they are now: one for all encoders of this process that use it."""
+        key = tuple((str(file), stat.st_mtime_ns, stat.st_size) for file in self._files.all for stat in [file.stat()])
+        with _loading:
+            model = _loaded.get(key)
+            if model is None:
+                model = _loaded[key] = self._read()
+            return model
+
+    def _read(self) -> _Model:
         import numpy as np
         from safetensors import SafetensorError, safe_open
         from tokenizers import Tokenizer
@@ -135,6 +146,10 @@ class StaticEncoder:
             dropped=_unknown(tokenizer) if model2vec else None,
             max_characters=max_characters,
         )
+
+
+_loading = threading.Lock()
+_loaded: WeakValueDictionary[Any, _Model] = WeakValueDictionary()
 
 
 def _unknown(tokenizer: Any) -> int | None:

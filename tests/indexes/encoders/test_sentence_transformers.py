@@ -1,6 +1,7 @@
 """Sentence-transformers, with real weights that ship in a package, and never by the network unless allowed."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -176,3 +177,21 @@ def test_a_folder_that_is_damaged_is_an_error_that_names_it(tmp_path: Path) -> N
     (tmp_path / "modules.json").write_text("[]", "utf-8")
     with pytest.raises(SetupError):
         SentenceTransformerEncoder(tmp_path, device="cpu").encode(["a"])
+
+
+def test_weights_in_a_pickle_are_not_read(tmp_path: Path) -> None:
+    """A pickle can hold code, and an older torch runs it in spite of `weights_only`."""
+    import torch
+    from safetensors.torch import load_file
+
+    if (spec := find_spec(PACKAGE)) is None:
+        pytest.skip(f"the package {PACKAGE} is not installed")
+    (place,) = spec.submodule_search_locations or ()
+    (marker,) = Path(place).rglob("modules.json")
+    shutil.copytree(marker.parent, tmp_path / "model")
+    (weights,) = (tmp_path / "model").rglob("model.safetensors")
+    torch.save(load_file(weights), weights.with_name("pytorch_model.bin"))
+    assert SentenceTransformerEncoder(tmp_path / "model", device="cpu").encode(["a"]).shape == (1, 384)
+    weights.unlink()
+    with pytest.raises(SetupError, match=r"cannot be loaded .*safetensors"):
+        SentenceTransformerEncoder(tmp_path / "model", device="cpu").encode(["a"])

@@ -1,0 +1,238 @@
+"""Confidence of an index: fitted on the splits "train" and "dev" of a data set, judged on "test".
+
+An index takes part if its `Scored` have `signals`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any
+
+from toolsearch import Catalog, Scored, SetupError, ToolIndex, find
+from toolsearch.confidence import DEPTH, FOUND, NONE, Fit, Verdict, verdict
+from toolsearch_evals.backends import label, open_backend
+from toolsearch_evals.cases import Case, Dataset
+from toolsearch_evals.fitting import Search, fit
+from toolsearch_evals.measures import wilson
+from toolsearch_evals.report import Column, Report, Table
+
+__all__ = ["calibrate", "searches"]
+
+FITTED, JUDGED = ("train", "dev"), "test"
+BINS = 10
+Tick = Callable[[str], None]
+
+
+def calibrate(
+    dataset: Dataset, indexes: Sequence[str], tick: Tick = lambda _: None
+) -> tuple[Report, list[dict[str, Any]]]:
+    """The report on these indexes by notation, and an entry for each as `fitting.write_fits` takes them.
+
+    `tick` is called after each search. Raises `SetupError` for a data set without the splits, and for an index without
+    signals.
+    """
+    cases = {split: [case for case in dataset.cases if case.split in split] for split in (FITTED, (JUDGED,))}
+    if not all(cases.values()):
+        raise SetupError(f"{dataset.key!r} has no splits to fit on and to judge by: cases need 'dev' and 'test'")
+    catalog = dataset.catalog()
+    entries: list[dict[str, Any]] = []
+    verdicts: list[dict[str, Any]] = []
+    bins: list[dict[str, Any]] = []
+    signals: list[dict[str, Any]] = []
+    for notation in indexes:
+        index = open_backend(notation)
+        index.add(list(catalog))
+        name = label(notation)
+        fitted = searches(catalog, index, cases[FITTED], partial(tick, f"{name}, fitting"))
+        judged = searches(catalog, index, cases[JUDGED,], partial(tick, f"{name}, judging"))
+        made = fit(fitted)
+        place = {"index": name}
+        entries.append(_entry(index, dataset, fitted, made))
+        verdicts += [place | row for row in _verdicts(judged, made)]
+        bins += [place | row for row in _bins(judged, made)]
+        signals += [place | {"signal": name, "weight": weight} for name, weight in made.weights.items()]
+    parameters = {"data sets": [dataset.key], "indexes": [label(each) for each in indexes]}
+    return _report(verdicts, bins, signals, entries, parameters), entries
+
+
+def searches(catalog: Catalog, index: ToolIndex, cases: Sequence[Case], tick: Callable[[], None]) -> list[Search]:
+    """Each case searched for; those that can be met a second time too, with the tools that meet them taken out."""
+    found = []
+    silent = _Silent()
+    for case in cases:
+        gold = {tool_id for group in case.gold for tool_id in group}
+        hits = find(catalog, silent, case.query)
+        named = bool(hits.hits or hits.unknown)
+        found.append(_search(case, index.search(case.query, DEPTH), gold, named=named))
+        if gold and not named:
+            index.remove(sorted(gold))
+            found.append(_search(case, index.search(case.query, DEPTH), gold, left_out=True))
+            index.add([catalog[tool_id] for tool_id in sorted(gold)])
+        tick()
+    if not any(any(each.signals) for each in found):
+        raise SetupError(f"the index {index.name!r} gives no signals with its hits, so there is nothing to fit to")
+    return found
+
+
+class _Silent:
+    """An index that finds nothing: with it, `find` finds the tools that a query names."""
+
+    name = "silent"
+
+    def add(self, tools: Any) -> None: ...
+    def remove(self, ids: Any) -> None: ...
+    def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> list[Scored]:
+        return []
+
+
+def _search(
+    case: Case, scored: Sequence[Scored], gold: AbstractSet[str], *, named: bool = False, left_out: bool = False
+) -> Search:
+    signals = tuple(dict(each.signals or {}) for each in scored)
+    return Search(case, signals, tuple(each.id in gold for each in scored), named, left_out)
+
+
+def _entry(index: ToolIndex, dataset: Dataset, found: Sequence[Search], made: Fit) -> dict[str, Any]:
+    told = [each.case for each in found if not each.left_out]
+    return {
+        "index": index.name,
+        "encoder": getattr(getattr(index, "encoder", None), "name", ""),
+        "data set": dataset.key,
+        "splits": [split for split in FITTED if any(case.split == split for case in told)],
+        "cases": len(told),
+        "unanswerable": sum(not case.gold for case in told),
+        "date": datetime.now(UTC).date().isoformat(),
+        "bias": made.bias,
+        "weights": dict(made.weights),
+        "offset": made.offset,
+        "slope": made.slope,
+    }
+
+
+def _said(each: Search, made: Fit) -> tuple[list[float], Verdict | None]:
+    """P(relevant) of each hit, and the verdict that `find` comes to."""
+    sure = [made.relevant(signals) for signals in each.signals]
+    return sure, "found" if each.named else verdict(sure, made.answerable(sure), FOUND, NONE)
+
+
+def _verdicts(judged: Sequence[Search], made: Fit) -> list[dict[str, Any]]:
+    """How often each kind of request gets which verdict, with Wilson's 95 % intervals."""
+    kinds = {
+        "answerable": [each for each in judged if each.answerable],
+        "unanswerable": [each for each in judged if not each.case.gold],
+        "its tools left out": [each for each in judged if each.left_out],
+    }
+    rows = []
+    for kind, of in kinds.items():
+        said = [_said(each, made)[1] for each in of]
+        row: dict[str, Any] = {"requests": kind, "n": len(of)}
+        for each in ("found", "weak", "none"):
+            times = said.count(each)
+            row |= dict(zip((each, f"{each} low", f"{each} high"), _share(times, len(of)), strict=True))
+        right = [e.named or e.relevant[0] for e, v in zip(of, said, strict=True) if v == "found" and e.answerable]
+        rows.append(row | {"first is right": sum(right) / len(right) if right else None})
+    return rows
+
+
+def _share(times: int, of: int) -> tuple[float | None, float | None, float | None]:
+    return (None, None, None) if not of else (times / of, *wilson(times, of))
+
+
+def _bins(judged: Sequence[Search], made: Fit) -> list[dict[str, Any]]:
+    """P(relevant) of first hits against how many are: the whole, then by tenths."""
+    pairs = [
+        (made.relevant(each.signals[0]), each.relevant[0])
+        for each in judged
+        if each.signals and not each.named and not each.left_out
+    ]
+    tenths = [[pair for pair in pairs if min(int(pair[0] * BINS), BINS - 1) == at] for at in range(BINS)]
+    rows = [_bin(f"{at / BINS:.1f} – {(at + 1) / BINS:.1f}", of) for at, of in enumerate(tenths) if of]
+    error = sum(row["n"] * abs(row["confidence"] - row["relevant"]) for row in rows) / len(pairs)
+    brier = sum((p - relevant) ** 2 for p, relevant in pairs) / len(pairs)
+    return [_bin("all", pairs) | {"calibration error": error, "Brier": brier}, *rows]
+
+
+def _bin(said: str, of: Sequence[tuple[float, bool]]) -> dict[str, Any]:
+    confidence, relevant = sum(p for p, _ in of) / len(of), sum(y for _, y in of) / len(of)
+    return {"said": said, "n": len(of), "confidence": confidence, "relevant": relevant}
+
+
+def _report(
+    verdicts: list[dict[str, Any]],
+    bins: list[dict[str, Any]],
+    signals: list[dict[str, Any]],
+    entries: list[dict[str, Any]],
+    parameters: dict[str, Any],
+) -> Report:
+    heads = (
+        Column("index", "index"),
+        Column("requests", "requests"),
+        Column("n", "n", "count"),
+        *(
+            column
+            for name in ("found", "weak", "none")
+            for column in (Column(name, name, "share"), Column(f"{name} high", "at most", "share"))
+        ),
+        Column("first is right", "found: first is right", "share"),
+    )
+    calibration = (
+        Column("index", "index"),
+        Column("said", "confidence"),
+        Column("n", "n", "count"),
+        Column("confidence", "mean", "score"),
+        Column("relevant", "relevant", "score"),
+        Column("calibration error", "calibration error", "score"),
+        Column("Brier", "Brier", "score"),
+    )
+    of = {(row["index"], row["requests"]): row for row in verdicts}
+    whole = {row["index"]: row for row in bins if row["said"] == "all"}
+    return Report(
+        kind="calibration",
+        title="How far confidence can be trusted",
+        headline=tuple(
+            f"{name}: {_percent(of[name, 'unanswerable']['found'])} of the unanswerable requests come back as found, "
+            f"{_percent(of[name, 'answerable']['none'])} of the answerable ones as none; calibration error "
+            f"{row['calibration error']:.3f} (test split)."
+            for name, row in whole.items()
+        ),
+        parameters=parameters,
+        tables=(
+            Table("Verdicts", heads, verdicts),
+            Table("Confidence of first hits", calibration, bins),
+            Table(
+                "The model",
+                (Column("index", "index"), Column("signal", "signal"), Column("weight", "weight", "number")),
+                signals,
+            ),
+        ),
+        measured=(
+            "Fitted on the splits train and dev, judged on test, with the default thresholds.",
+            (
+                f"found: some hit has a confidence of at least {FOUND}, or the query names a tool. none: P(some tool "
+                f"can do it), as if every second request could not be met, is below {NONE}. weak: neither."
+            ),
+            "at most: the upper end of Wilson's 95 % interval.",
+            (
+                "its tools left out: the answerable requests once more, with every tool that meets them taken out of "
+                "the catalog. They are harder than requests that people have in vain: what is left is next to it."
+            ),
+            (
+                "calibration error: mean distance of confidence and share of relevant hits over ten bins of "
+                "confidence, weighted by their hits. Brier: mean squared distance of confidence and relevance. First "
+                "hits only."
+            ),
+        ),
+        limits=(
+            "In another catalog, with other requests, the same signals may mean more or less.",
+            "Labels are not complete: a fitting tool that they do not name counts as irrelevant.",
+        ),
+        data={"fits": entries},
+    )
+
+
+def _percent(share: float | None) -> str:
+    """A share as a sentence has it."""
+    return "none" if share is None else f"{share:.1%}"

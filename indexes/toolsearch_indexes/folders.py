@@ -1,0 +1,231 @@
+"""A folder that holds an index: whose it is, in which format, whole or damaged, and who may write.
+
+A mark, `toolsearch-index.json`, names the engine, the format, the recipe, and each file with its checksum. It is
+replaced in one step after the files are written, so a reader sees the old index or the new one. What does not fit the
+mark is damaged: it is logged and made anew from what the catalog adds.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+import threading
+import zlib
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from time import monotonic, sleep
+from typing import Any
+
+from toolsearch.errors import SetupError
+
+__all__ = ["Folder"]
+
+log = logging.getLogger("toolsearch")
+
+MARK = "toolsearch-index.json"
+LOCK = "toolsearch-index.lock"
+PART = ".part"  # of a file that is being written
+RETRIES = 3
+PAUSE_SECONDS = 0.02
+
+
+class Folder:
+    """A folder for one index, shared by processes. The files in it are trusted: nobody else may write there.
+
+    With `inside`, the files are in a folder of that name in it, and the engine writes them itself.
+    Raises `SetupError` if the path is no folder, or holds other things than an index of this engine.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], engine: str, recipe: str, *, inside: str = "", lock_seconds: float = 5
+    ) -> None:
+        self.path = Path(path)
+        self.files = self.path / inside
+        self._made_by = {"engine": engine, "recipe": recipe}
+        self._lock_seconds = lock_seconds
+        self._gave_up = float("-inf")
+        self._writer: int | None = None  # the thread that holds the lock
+        self._seen: object = None
+        self._sums: dict[str, int] = {}  # name -> checksum, as the mark had them at the last load or save
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            others = {entry.name for entry in self.path.iterdir()} - {MARK, LOCK}
+        except OSError as error:
+            raise SetupError(f"{str(path)!r} cannot be the folder of an index: {error}") from None
+        others = {name for name in others if not name.endswith(PART)}
+        mark = self._mark()
+        if mark is None and others and not (self.path / MARK).exists():
+            raise SetupError(
+                f"the folder {str(path)!r} holds files that are no index, such as {min(others)!r}: pass an empty folder"
+            )
+        if mark is not None and mark.get("engine") != engine:
+            raise SetupError(f"the folder {str(path)!r} holds an index of {mark.get('engine')!r}, not of {engine!r}")
+
+    def changed(self) -> bool:
+        """Whether somebody has written since the last `load`, `save` or `sign`."""
+        return self._stamp() != self._seen
+
+    def load(self, *, contents: bool = True) -> dict[str, bytes] | None:
+        """The files of the index, checked, with or without what is in them; None if there is none that can be used."""
+        problem: str | None = ""
+        for attempt in range(RETRIES):
+            if attempt:
+                sleep(PAUSE_SECONDS)  # somebody may be writing it right now
+            loaded, problem = self._read(contents)
+            if problem is None:
+                return loaded
+        with self.writing():
+            loaded, problem = self._read(contents)
+        if problem is not None:
+            log.warning("the index in %r is made anew: %s", str(self.path), problem)
+        return loaded
+
+    @contextmanager
+    def writing(self) -> Generator[None]:
+        """Holds the lock. The system lets go of it when a process ends, so a lock file left behind locks nothing.
+
+        Raises `SetupError` if another process holds it for longer than `lock_seconds`; once that has happened, further
+        tries do not wait for the same time again. A thread may enter it again; others wait for it elsewhere.
+        """
+        if self._writer == threading.get_ident():
+            yield
+            return
+        with (self.path / LOCK).open("ab") as file:
+            wait = self._lock_seconds if monotonic() - self._gave_up > self._lock_seconds else 0.0
+            until = monotonic() + wait
+            while not _locked(file.fileno()):
+                if monotonic() >= until:
+                    self._gave_up = monotonic()
+                    raise SetupError(
+                        f"another process is writing the index in {str(self.path)!r}, for more than "
+                        f"{self._lock_seconds:g} s. Raise lock_seconds, or give each process a folder of its own"
+                    )
+                sleep(PAUSE_SECONDS)
+            self._writer = threading.get_ident()
+            try:
+                if self._stamp() is None:  # before any file, so that a crash does not leave a folder of nobody
+                    self._sign(None)
+                yield
+            finally:
+                self._writer = None
+                _unlock(file.fileno())
+
+    def save(self, files: Mapping[str, bytes]) -> None:
+        """Makes these the files of the index; the lock must be held. What is there already is not written again."""
+        sums = {name: zlib.crc32(content) for name, content in files.items()}
+        for name, content in files.items():
+            if self._sums.get(name) != sums[name] or not (self.files / name).exists():
+                self._write(self.files / name, content)
+        self._sign(sums)
+        self._clear(keep=sums)
+
+    def sign(self, changing: Collection[str] = ()) -> None:
+        """Marks the files as the engine has left them; the lock must be held. Those that start with a dot are its own.
+
+        A file that was marked before is not read again, unless it is among those that keep their name when they change.
+        """
+        sums = {}
+        for entry in self.files.iterdir():
+            if entry.is_file() and not entry.name.startswith("."):
+                known = None if entry.name in changing else self._sums.get(entry.name)
+                sums[entry.name] = zlib.crc32(entry.read_bytes()) if known is None else known
+        self._sign(sums)
+
+    def clear(self) -> None:
+        """Removes every file of the index; the lock must be held."""
+        self.files.mkdir(exist_ok=True)
+        self._clear(keep=())
+        self._sums = {}
+
+    def _clear(self, keep: Collection[str]) -> None:
+        for entry in list(self.files.iterdir()):
+            if entry.name not in keep and entry.name not in (MARK, LOCK) and entry.is_file():
+                try:
+                    entry.unlink()
+                except OSError:  # Windows, and somebody reads it: it goes at the next save
+                    continue
+
+    def _sign(self, sums: dict[str, int] | None) -> None:
+        self._write(self.path / MARK, json.dumps({**self._made_by, "files": sums}, indent=1).encode())
+        self._sums, self._seen = sums or {}, self._stamp()
+
+    def _write(self, file: Path, content: bytes) -> None:
+        part = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}{PART}")
+        part.write_bytes(content)
+        part.replace(file)
+
+    def _stamp(self) -> object:
+        try:
+            found = (self.path / MARK).stat()
+        except OSError:
+            return None
+        return found.st_mtime_ns, found.st_ino, found.st_size
+
+    def _mark(self) -> dict[str, Any] | None:
+        try:
+            mark = json.loads((self.path / MARK).read_bytes())
+        except (OSError, ValueError):
+            return None
+        return mark if isinstance(mark, dict) else None
+
+    def _read(self, contents: bool) -> tuple[dict[str, bytes] | None, str | None]:
+        """The files, or what is wrong with them; neither where no index was ever written."""
+        before, self._sums = self._sums, {}
+        self._seen = self._stamp()
+        mark = self._mark()
+        if mark is None:
+            return None, None if self._seen is None else "its mark cannot be read"
+        if {key: mark.get(key) for key in self._made_by} != self._made_by:
+            return None, "it was made by another version of toolsearch, with other words or weights"
+        sums = mark.get("files")
+        if sums is None:
+            return None, None
+        if not isinstance(sums, dict):
+            return None, "its mark names no files"
+        loaded: dict[str, bytes] = {}
+        for name, expected in sums.items():
+            file = self.files / Path(name).name
+            if not contents and before.get(name) == expected and file.exists():
+                continue  # it was checked when this process met it first
+            try:
+                content = file.read_bytes()
+            except OSError:
+                return None, f"the file {name!r} cannot be read"
+            if zlib.crc32(content) != expected:
+                return None, f"the file {name!r} is damaged"
+            if contents:
+                loaded[name] = content
+        self._sums = sums
+        return loaded, None
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _locked(file: int) -> bool:
+        os.lseek(file, 0, os.SEEK_SET)
+        try:
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(file: int) -> None:
+        os.lseek(file, 0, os.SEEK_SET)
+        msvcrt.locking(file, msvcrt.LK_UNLCK, 1)
+
+else:
+    import fcntl
+
+    def _locked(file: int) -> bool:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        return True
+
+    def _unlock(file: int) -> None:
+        fcntl.flock(file, fcntl.LOCK_UN)

@@ -1,0 +1,195 @@
+"""Words and meaning together: the scores of `keyword` and `vector`, each on a scale of its own, added.
+
+Words find names and rare terms, meaning finds what is said in other words; together they beat either by several
+points. A score is 0 … 1: .4 from words and .6 from meaning, where 1 means the best of this search and a good one in
+itself.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
+
+from toolsearch.catalog import Tool
+from toolsearch.confidence import Fit
+from toolsearch.errors import QueryError, SetupError
+from toolsearch.index import QUERY_CHARACTERS, Scored
+from toolsearch_indexes.confidence import DEPTH, Candidate, answer, fitted, placed, usual_cosine
+from toolsearch_indexes.document import texts
+from toolsearch_indexes.encoders import Encoder
+from toolsearch_indexes.keyword import Found, KeywordIndex
+from toolsearch_indexes.stem import stem
+from toolsearch_indexes.text import sentences, spellings
+from toolsearch_indexes.vector import NEAR, NEAR_ALONE, ToolVectors, meant
+
+__all__ = ["HybridIndex"]
+
+log = logging.getLogger("toolsearch")
+
+KEYWORD_WEIGHT = 0.4
+BY_WORDS, BY_MEANING = 60, 30  # candidates of each half, at least; one that is among neither is not found
+SENTENCES = 8
+GOOD_WORDS = 0.6  # of the query's rarity: a hit of words below it is no full hit, even if it is the best
+GOOD_MEANING = 0.4  # the same as a cosine
+
+
+class HybridIndex:
+    """Keyword and vector search in one.
+
+    `encoder` is a name from the entry points `toolsearch.encoders`, or an object; a missing one is a `SetupError`.
+    `keyword_weight` is the share of the words in a score; `near` and `near_alone` are as in `VectorIndex`, for tools
+    that no words speak for. A query of several sentences is searched whole and by sentence.
+
+    If the encoder fails later, words alone are searched, and the answer says so in `degraded`.
+    """
+
+    name = "hybrid"
+
+    def __init__(
+        self,
+        encoder: str | Encoder = "static",
+        *,
+        keyword_weight: float = KEYWORD_WEIGHT,
+        near: float = NEAR,
+        near_alone: float = NEAR_ALONE,
+    ) -> None:
+        if not 0 <= keyword_weight <= 1:
+            raise SetupError(f"keyword_weight is a share, 0 … 1, not {keyword_weight!r}")
+        self._words = KeywordIndex()
+        self._vectors = ToolVectors(encoder)
+        self._weight = keyword_weight
+        self._near, self._near_alone = near, near_alone
+        self._tools: dict[str, Tool] = {}
+        self._waiting: dict[str, Tool] = {}  # tools that could not be encoded; the next `add` tries again
+        self._changes = threading.RLock()
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def add(self, tools: Sequence[Tool]) -> None:
+        with self._changes:
+            self._words.add(tools)
+            new = {tool.id: tool for tool in tools}
+            self._tools |= new
+            waiting = self._waiting | new
+            try:
+                self._vectors.add(waiting.values())
+                waiting = {}
+            except SetupError:
+                raise
+            except Exception:
+                log.warning(
+                    "%d tools are found by their words only: they cannot be encoded", len(waiting), exc_info=True
+                )
+            finally:
+                self._waiting = waiting
+
+    def remove(self, ids: Sequence[str]) -> None:
+        with self._changes:
+            self._words.remove(ids)
+            self._vectors.remove(ids)
+            for tool_id in ids:
+                self._tools.pop(tool_id, None)
+                self._waiting.pop(tool_id, None)
+
+    def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> list[Scored]:
+        query = query[:QUERY_CHARACTERS]
+        if not self._tools or not query.strip():
+            return []
+        searched = len(self._tools if among is None else among)
+        asked = [query, *_parts(query)]
+        found = [self._words.look_up(text, max(limit, BY_WORDS), among) for text in asked]
+        by_words = {tool_id: each.asked for each in reversed(found) for tool_id in each.scores}
+        repaired = [self._repaired(text, each) for text, each in zip(asked, found, strict=True)]
+        guessed = [at for at, text in enumerate(asked) if repaired[at] != text]
+        try:
+            spelled = [*asked, *(repaired[at] for at in guessed)]
+            ids, cosines = self._vectors.look(spelled, max(limit, BY_MEANING), among, by_words)
+        except QueryError as error:
+            by_word = self._words.candidates(found[0], limit, among)
+            degraded = f"searched by words only: {error.__cause__!r}"[:300]
+            return answer(by_word, limit, fitted(self._words.name), searched, degraded)
+        # Of two spellings the mean: a word that no tool knows is often spelt well, and the guess another word.
+        cosines[guessed] = (cosines[guessed] + cosines[len(asked) :]) / 2
+        near = [dict(zip(ids, row, strict=True)) for row in cosines[: len(asked)].tolist()]
+        least = [self._near if each.asked.wanted else self._near_alone for each in found]
+        close = {
+            i for row, bar in zip(near, least, strict=True) for i, cosine in row.items() if cosine > 0 and cosine >= bar
+        }
+        scores = self._scores(found, near)
+        ranked = sorted((-scores[i], i) for i in close | by_words.keys() if scores.get(i, 0) > 0)
+        sense = (meant(query),)
+        says, usual = self._words.signals(found[0]), usual_cosine(near[0].values())
+        hits = [
+            Candidate(
+                i,
+                -score,
+                (self._words.matched(by_words[i], i) if i in by_words else ()) + (sense if i in close else ()),
+                {"score": -score, **says(i), "cosine": near[0].get(i, 0.0), "height": near[0].get(i, 0.0) - usual},
+            )
+            for score, i in ranked[: max(limit, DEPTH)]
+        ]
+        if self._waiting:
+            degraded = f"{len(self._waiting)} tools are searched by words only: they could not be encoded"
+            return answer(hits, limit, None, searched, degraded)
+        return answer(placed(hits, searched), limit, self._fit(), searched)
+
+    @property
+    def encoder(self) -> Encoder:
+        """What makes the vectors."""
+        return self._vectors.encoder
+
+    def _fit(self) -> Fit | None:
+        """What was fitted to this encoder; the scores it was fitted to are those of the default weight."""
+        return fitted(self.name, self._vectors.encoder.name) if self._weight == KEYWORD_WEIGHT else None
+
+    def _scores(self, found: Sequence[Found], near: Sequence[dict[str, float]]) -> dict[str, float]:
+        """Each candidate's score: that of the whole query, or where it has sentences the mean with the best of them."""
+        each_text = []
+        for words, cosines in zip(found, near, strict=True):
+            best_cosine = max([GOOD_MEANING, *cosines.values()])
+            share = (1 - self._weight) / best_cosine
+            scores = {tool_id: share * max(cosine, 0.0) for tool_id, cosine in cosines.items()}
+            if words.scores:
+                share = self._weight / max([GOOD_WORDS * words.asked.weight, *words.scores.values()])
+                for tool_id, score in words.scores.items():
+                    scores[tool_id] = scores.get(tool_id, 0.0) + share * score
+            each_text.append(scores)
+        whole, *parts = each_text
+        if not parts:
+            return {tool_id: round(score, 9) for tool_id, score in whole.items()}
+        return {
+            tool_id: round((whole.get(tool_id, 0.0) + max(part.get(tool_id, 0.0) for part in parts)) / 2, 9)
+            for tool_id in whole.keys() | {tool_id for part in parts for tool_id in part}
+        }
+
+    def _repaired(self, text: str, found: Found) -> str:
+        """The text with guessed words in the place of misspelt ones, spelled as the best hit spells them."""
+        guesses: dict[str, list[str]] = {}
+        for word, share in found.asked.wanted.items():
+            if share < 1:
+                guesses.setdefault(found.asked.typed[word], []).append(word)
+        for typed, stems in guesses.items():
+            spelled = " ".join(self._spelled(word, typed, found) for word in stems)
+            text = re.sub(rf"(?<!\w){re.escape(typed)}(?!\w)", spelled, text, flags=re.IGNORECASE)
+        return text
+
+    def _spelled(self, word: str, typed: str, found: Found) -> str:
+        for tool_id in found.scores:
+            tool = self._tools.get(tool_id)
+            if tool is not None and any(match.word == typed for match in self._words.matched(found.asked, tool_id)):
+                for text in texts(tool).values():
+                    for spelling in spellings(text):
+                        if stem(spelling) == word:
+                            return spelling
+                break
+        return word
+
+
+def _parts(query: str) -> list[str]:
+    """The sentences of a query that has several, those of one word left out."""
+    found = [part for part in sentences(query) if len(part.split()) > 1 or not part.isascii()]
+    return found[:SENTENCES] if len(found) > 1 else []

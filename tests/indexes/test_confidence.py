@@ -1,0 +1,115 @@
+"""Signals and shipped fits: every index that has one says how sure it is, and the others claim nothing."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from toolsearch import Catalog, ToolSearch, find, open_index
+from toolsearch.confidence import read_fits
+from toolsearch_indexes.confidence import SHIPPED, fitted
+from toolsearch_indexes.hybrid import HybridIndex
+from toolsearch_indexes.keyword import KeywordIndex
+from toolsearch_indexes.vector import VectorIndex
+
+TOOLS = [
+    {"name": "create_issue", "server": "tracker", "description": "Open a new issue in a project."},
+    {"name": "close_issue", "server": "tracker", "description": "Close an issue that is solved."},
+    {"name": "send_mail", "server": "post", "description": "Send an electronic mail with attachments."},
+    {"name": "get_forecast", "server": "sky", "description": "Weather forecast for a city."},
+]
+FITTED = ["keyword", "vector", "hybrid", "whoosh", "tantivy", "faiss"]
+
+
+def filled(index: Any) -> Any:
+    index.add(list(Catalog(TOOLS)))
+    return index
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_a_request_in_the_tools_own_words_is_found_and_a_senseless_one_is_not(name: str) -> None:
+    index = filled(open_index(name))
+    sure = find(Catalog(TOOLS), index, "send electronic mail with attachments")
+    assert sure.verdict == "found"
+    assert sure[0].tool.name == "send_mail"
+    assert sure[0].confidence == max(hit.confidence or 0 for hit in sure) > 0.8
+    assert find(Catalog(TOOLS), index, "forecast of tea prices in my spreadsheet").verdict != "found"
+    assert find(Catalog(TOOLS), index, "zqxv wkjh").verdict == "none"
+
+
+@pytest.mark.parametrize("name", FITTED)
+def test_how_sure_a_search_is_does_not_depend_on_its_limit(name: str) -> None:
+    index = filled(open_index(name))
+    one, many = index.search("close the issue", 1), index.search("close the issue", 50)
+    assert one[0] == many[0]
+    assert one.answerable == many.answerable
+    assert dict(one[0].signals or {}) == dict(many[0].signals or {})
+
+
+def test_plain_words_have_confidence_in_the_regex_index_and_patterns_have_none() -> None:
+    index = filled(open_index("regex"))
+    assert find(Catalog(TOOLS), index, "send electronic mail").verdict == "found"
+    hits = find(Catalog(TOOLS), index, "(send|post)_?mail")
+    assert [hit.confidence for hit in hits] == [None]
+    assert hits.verdict is None
+
+
+def test_an_encoder_that_nothing_was_fitted_to_has_no_confidence(hashed_words: Any) -> None:
+    """An unfitted backend reports none at all."""
+    for index in (VectorIndex(hashed_words), HybridIndex(hashed_words)):
+        hits = find(Catalog(TOOLS), filled(index), "send electronic mail")
+        assert [hit.confidence for hit in hits] == [None] * len(hits)
+        assert hits.verdict is None
+
+
+def test_scores_blended_otherwise_have_no_confidence() -> None:
+    hits = find(Catalog(TOOLS), filled(HybridIndex(keyword_weight=0.3)), "send electronic mail")
+    assert hits.verdict is None
+
+
+def test_where_the_encoder_fails_the_words_say_how_sure_they_are() -> None:
+    index = filled(HybridIndex())
+
+    def fails(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("down")
+
+    index.encoder.encode = fails
+    hits = find(Catalog(TOOLS), index, "send electronic mail")
+    assert hits.degraded is not None
+    assert hits.verdict == "found"
+
+
+def test_repeating_a_word_makes_nothing_surer() -> None:
+    stuffed = {"name": "do_all", "description": "mail mails mailing electronic mail send mail " * 8}
+    catalog = Catalog([*TOOLS, stuffed])
+    index = KeywordIndex()
+    index.add(list(catalog))
+    hits = find(catalog, index, "send a mail")
+    assert hits[0].tool.name == "send_mail"
+    assert (hits[0].confidence or 0) > (hits[1].confidence or 0)
+
+
+@pytest.mark.parametrize("many", [1, 3, 40, 400])
+def test_the_size_of_a_catalog_does_not_decide(many: int) -> None:
+    others = [{"name": f"job_{n}", "description": f"Run the nightly job number {n}."} for n in range(many)]
+    search = ToolSearch(Catalog([*TOOLS[2:3], *others]))
+    assert search.find("send an electronic mail").verdict == "found"
+
+
+def test_what_ships_says_what_it_was_fitted_to() -> None:
+    fits = read_fits(SHIPPED)
+    assert {each["index"] for each in fits} == set(FITTED)
+    for each in fits:
+        assert each["data set"] == "commons/cases"
+        assert each["cases"] > each["unanswerable"] > 0
+        assert each["date"]
+        assert all(isinstance(weight, float) for weight in each["weights"].values())
+
+
+@pytest.mark.parametrize(("index", "of"), [("keyword", KeywordIndex), ("vector", VectorIndex), ("hybrid", HybridIndex)])
+def test_every_signal_that_was_fitted_is_given(index: str, of: Callable[[], Any]) -> None:
+    made = filled(of())
+    fit = fitted(index, made.encoder.name if index != "keyword" else "")
+    assert fit is not None
+    (hit, *_) = made.search("close the issue", 5)
+    assert set(hit.signals or {}) == set(fit.weights)
