@@ -201,7 +201,8 @@ json_values = st.recursive(
     max_leaves=12,
 )
 KEYS = """
-    name description server title category tags examples kind repeatable alone return_direct terminal roles version run
+    name description server title category tags examples kind repeatable alone return_direct terminal polling roles
+    version run
     input_schema inputSchema parameters params type function annotations _meta meta tools result functionDeclarations
     properties required nullable enum anyOf oneOf allOf $ref $defs items default const additionalProperties
 """.split()
@@ -312,6 +313,7 @@ def test_a_replaced_schema_is_a_new_version_with_a_new_digest() -> None:
     {"description": "Shows a job."}, {"title": "Job"}, {"category": "work"}, {"tags": ["t"]},
     {"examples": ["how is it"]},
     {"kind": "action"}, {"roles": ["admin"]}, {"version": "2"}, {"terminal": True}, {"return_direct": True},
+    {"polling": True},
     {"input_schema": {"type": "object", "required": ["x"]}},
     {"input_schema": {"type": "object", "properties": {"x": {"description": "new"}}}},
     {"input_schema": {"type": "object", "properties": {"x": {"default": 2}}}},

@@ -243,7 +243,10 @@ def test_nothing_fits_is_said_with_near_names_and_how_to_go_on() -> None:
     answer = searched(session, query="get wether")
     assert answer.ok
     assert answer.data["loaded"] == []
-    assert 'Nothing fits "get wether". Nearest: get_weather (call one by its name if it does fit). Try other words' in answer.content
+    assert (
+        'Nothing fits "get wether". Nearest: get_weather (call one by its name if it does fit). Try other words'
+        in answer.content
+    )
 
 
 def test_a_server_that_is_down_is_named_where_a_search_falls_short_or_asks_for_it() -> None:

@@ -576,6 +576,23 @@ def block() -> list[str]:
     return [place.get(), threading.current_thread().name]
 
 
+def test_a_tool_with_both_ways_is_called_the_way_of_whoever_calls() -> None:
+    class Both:
+        """Say how it was called."""
+
+        def __call__(self, name: str) -> str:
+            return f"{name}, in a thread or wherever handle is called"
+
+        async def call_async(self, name: str) -> str:
+            return f"{name}, {asyncio.current_task() is not None}"
+
+    session = ToolSearch([tool(Both())], mode="static").session()
+    session.tools()
+    call = ToolCall("c1", "both", {"name": "Ana"})
+    assert session.handle(call).content == "Ana, in a thread or wherever handle is called"
+    assert asyncio.run(session.ahandle(call)).content == "Ana, True"
+
+
 def test_ahandle_awaits_async_tools_and_runs_others_in_a_thread() -> None:
     """Context variables are kept in both; searches do not block the loop either."""
     session = ToolSearch([wait, block, defined("later") | {"run": lambda **_: asyncio.sleep(0, "late")}]).session()

@@ -22,7 +22,7 @@ from toolsearch.calls import clean, clean_json
 from toolsearch.schema import pointed_at, resolve
 from toolsearch.values import JSON_TYPES, coerced, comparable, read_json, size, type_of
 
-__all__ = ["ArgumentsError", "parse_arguments", "validate_arguments"]
+__all__ = ["ArgumentsError", "parse_arguments", "validate_arguments", "validated"]
 
 Schema = Mapping[str, Any]
 _DEEPEST = 64  # levels of nesting; deeper values and reference loops are refused, not followed
@@ -76,18 +76,23 @@ def validate_arguments(schema: Schema, arguments: Mapping[str, Any]) -> dict[str
     Coerced are: JSON text where an array or object is wanted (decoded once), numbers and booleans written as text,
     numbers where text is wanted, enum values in another case, and null for an optional argument (dropped).
     """
-    check = _Check(schema, _Budget(arguments))
+    checked: dict[str, Any] = validated(schema, dict(arguments))
+    return checked
+
+
+def validated(schema: Schema, given: Any, whole: str = "the arguments", part: str = "argument") -> Any:
+    """Any JSON value, coerced and checked as `validate_arguments` does; `whole` and `part` are what it is called."""
+    check = _Check(schema, _Budget(given, whole, part))
     value: Any = None
     try:
-        value = check.value(schema, dict(arguments), "")
+        value = check.value(schema, given, "")
     except _Enough:
         pass
     except (RecursionError, ValueError):
-        raise ArgumentsError(["the arguments are nested too deeply, or hold a number too long to read"]) from None
+        raise ArgumentsError([f"{whole} are nested too deeply, or hold a number too long to read"]) from None
     if check.problems:
         raise ArgumentsError(check.problems)
-    result: dict[str, Any] = value
-    return result
+    return value
 
 
 class _Enough(Exception):
@@ -97,8 +102,9 @@ class _Enough(Exception):
 class _Budget:
     """What one validation may spend, shared by all its trials, and the enums it has seen."""
 
-    def __init__(self, arguments: Any) -> None:
-        self.work = _WORK[0] + _WORK[1] * size(arguments)
+    def __init__(self, given: Any, whole: str, part: str) -> None:
+        self.whole, self.part = whole, part
+        self.work = _WORK[0] + _WORK[1] * size(given)
         self.hints = _HINTS
         self._enums: dict[int, tuple[frozenset[Any], dict[str, set[str]]]] = {}
 
@@ -131,7 +137,7 @@ class _Check:
             self.budget.work -= 1
             try:
                 if self.budget.work < 0:
-                    self.problem("the arguments take too long to check")
+                    self.problem(f"{self.budget.whole} take too long to check")
                     raise _Enough
                 if self.depth > _DEEPEST:
                     self.refuse(path, "is nested too deeply")
@@ -170,7 +176,7 @@ class _Check:
         return self._combined(schema, value, path)
 
     def refuse(self, path: str, what: str) -> None:
-        self.problem(f"{path!r} {what}" if path else f"the arguments {what}")
+        self.problem(f"{path!r} {what}" if path else f"{self.budget.whole} {what}")
 
     def problem(self, sentence: str) -> None:
         self.problems.append(sentence)
@@ -234,7 +240,7 @@ class _Check:
         }
         for key in required:
             if key not in value:
-                self.problem(f"the required argument {_join(path, key)!r} is missing")
+                self.problem(f"the required {self.budget.part} {_join(path, key)!r} is missing")
         rest = schema.get("additionalProperties", True)
         patterns = schema.get("patternProperties")
         patterns = dict(islice(patterns.items(), _PATTERNS)) if isinstance(patterns, Mapping) else {}
@@ -246,7 +252,7 @@ class _Check:
             fitting += [s for p, s in patterns.items() if _matches(p, key)]
             checked[key] = item
             if not fitting and rest is False:
-                self.problem(f"there is no argument {at!r}{self._meant(key, properties, path)}")
+                self.problem(f"there is no {self.budget.part} {at!r}{self._meant(key, properties, path)}")
                 continue
             for one in fitting or [rest]:
                 checked[key] = self.value(one, checked[key], at)

@@ -25,6 +25,7 @@ __all__ = [
     "clean_json",
     "distinct_ids",
     "legal_name",
+    "plain_json",
     "text_of",
 ]
 
@@ -59,7 +60,10 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """The one answer to one call. `content` is what the model reads; `data` is for the program."""
+    """The one answer to one call. `content` is what the model reads; `data` is for the program.
+
+    Of a tool that raised, `data` is what it raised.
+    """
 
     call_id: str
     name: str
@@ -105,6 +109,17 @@ def clean_json(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return [clean_json(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def plain_json(value: Any) -> Any:
+    """A copy as plain JSON, as `clean_json`; what JSON does not know (models, enums, sets, bytes) as in `text_of`."""
+    if value is None or isinstance(value, str | int | float):
+        return clean_json(value)
+    if isinstance(value, Mapping):
+        return {clean(str(key)): plain_json(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain_json(item) for item in value]
+    return plain_json(_plain(value))
 
 
 def legal_name(name: Any) -> str:

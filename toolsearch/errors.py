@@ -6,6 +6,7 @@ Only developers see these. What a model or a user gets wrong is answered with a 
 from __future__ import annotations
 
 __all__ = [
+    "AnswerError",
     "DefinitionError",
     "MissingExtra",
     "QueryError",
@@ -44,6 +45,21 @@ class UnknownTool(ToolSearchError, KeyError):
 
 class StateError(ToolSearchError, ValueError):
     """A stored or live session cannot be used this way: unknown format, or it belongs to another caller."""
+
+
+class AnswerError(ToolSearchError, ValueError):
+    """A model's last answer does not fit what `structured` wants, repairs included.
+
+    `problems` has a plain sentence for each problem of each attempt, `text` is the last of the `attempts`.
+    """
+
+    def __init__(self, problems: list[str], text: str, attempts: int) -> None:
+        shown = "; ".join(problems[-5:])
+        super().__init__(
+            f"the answer does not fit after {attempts} attempt{'s' * (attempts != 1)}: {shown}. Allow more repairs, "
+            "ask for less, or catch this: .text is what the model said"
+        )
+        self.problems, self.text, self.attempts = problems, text, attempts
 
 
 class QueryError(ToolSearchError, ValueError):

@@ -19,7 +19,7 @@ from toolsearch.calls import ToolContext
 from toolsearch.errors import DefinitionError
 from toolsearch.hygiene import DATA
 
-__all__ = ["Function", "context_parameters", "is_async", "read_docstring"]
+__all__ = ["Function", "context_parameters", "in_async", "is_async", "read_docstring"]
 
 
 class _Schema(GenerateJsonSchema):
@@ -116,6 +116,11 @@ class Function:
 def is_async(call: Any) -> bool:
     """Whether calling gives an awaitable; partials, methods and objects with an async `__call__` included."""
     return inspect.iscoroutinefunction(_inner(call)) or inspect.iscoroutinefunction(_annotated(call))
+
+
+def in_async(call: Any) -> Any:
+    """What async code calls: the `call_async` of an object that has one beside its `__call__`, else the same."""
+    return getattr(call, "call_async", call)
 
 
 def _inner(call: Any) -> Any:

@@ -8,12 +8,14 @@ from html import escape
 __all__ = ["table"]
 
 
-def table(title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, note: str = "", most: int = 100) -> str:
-    """A titled table of at most `most` rows; a last line says how many are left out."""
+def table(
+    title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, note: str = "", most: int = 100, style: str = ""
+) -> str:
+    """A titled table of at most `most` rows; a last line says how many are left out. `style` is of each cell."""
     rows = list(rows)
     head = "".join(f"<th style='text-align:left'>{escape(h)}</th>" for h in heads)
     body = "".join(
-        "<tr>" + "".join(f"<td style='text-align:left'>{escape(cell)}</td>" for cell in row) + "</tr>"
+        "<tr>" + "".join(f"<td style='text-align:left{style}'>{escape(cell)}</td>" for cell in row) + "</tr>"
         for row in rows[:most]
     )
     left_out = f"… and {len(rows) - most:,} more" if len(rows) > most else ""

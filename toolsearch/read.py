@@ -13,7 +13,8 @@ from toolsearch.values import JSON_TYPES
 __all__ = ["Definition", "parts", "read"]
 
 _MARKS = """
-    name description server title category tags examples kind repeatable alone return_direct terminal roles version run
+    name description server title category tags examples kind repeatable alone return_direct terminal polling roles
+    version run
 """.split()
 _SCHEMAS = (
     "input_schema", "inputSchema", "parameters", "parameters_json_schema", "parametersJsonSchema", "params", "schema"

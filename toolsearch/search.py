@@ -20,7 +20,7 @@ from toolsearch.errors import SetupError, StateError
 from toolsearch.found import definition_tokens
 from toolsearch.index import Hits, ToolIndex, clamped, find, open_index
 from toolsearch.learned import Learned, raised
-from toolsearch.session import FORMAT, Session
+from toolsearch.session import Session
 from toolsearch.settings import Settings
 
 __all__ = ["ToolSearch"]
@@ -35,9 +35,9 @@ class ToolSearch:
 
     `index` is a name ("keyword", "regex", …) or an object with the `ToolIndex` protocol. `pinned` tools (names, ids,
     or functions) are always shown and never searched. `visible(tool, caller)` decides beside a tool's `roles` what a
-    caller may see; it is asked once per caller and version of the catalog. `run(tool, arguments, context)` runs tools
-    that have no function of their own. `learned` lets use teach (None: it does not). Further options are those of
-    `Settings`.
+    caller may see; it is asked once per caller and version of the catalog, and again when its own `version()`, if it
+    has one, gives something else. `run(tool, arguments, context)` runs tools that have no function of their own.
+    `learned` lets use teach (None: it does not). Further options are those of `Settings`.
     """
 
     def __init__(
@@ -117,9 +117,9 @@ class ToolSearch:
         """The ids a caller may see, the same object as long as nothing changes; None where that is all of them."""
         if caller is not None and not isinstance(caller, Caller):
             raise SetupError(f"a caller must be a Caller, as in Caller(user={'ana'!r}), not {caller!r}")
-        return self._seen(caller, category, self.catalog.version)
+        return self._seen(caller, category, self._version())
 
-    def _compute_seen(self, caller: Caller | None, category: str | None, version: int) -> frozenset[str] | None:
+    def _compute_seen(self, caller: Caller | None, category: str | None, version: Any) -> frozenset[str] | None:
         del version  # part of the cache's key
         tools = list(self.catalog)
         wanted = None if category is None else category.casefold()
@@ -127,6 +127,11 @@ class ToolSearch:
             t for t in tools if self._may_see(t, caller) and (wanted is None or (t.category or "").casefold() == wanted)
         ]
         return None if len(seen) == len(tools) else frozenset(t.id for t in seen)
+
+    def _version(self) -> Any:
+        """What everything that is kept about visibility depends on, beside the caller."""
+        version = getattr(self._visible, "version", None)
+        return self.catalog.version, version() if callable(version) else None
 
     def _may_see(self, held: Tool, caller: Caller | None) -> bool:
         if held.roles and (caller is None or not (held.roles & caller.roles)):
@@ -144,9 +149,9 @@ class ToolSearch:
 
     def places(self, caller: Caller | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Servers and categories that hold a tool the caller may see and search for."""
-        return self._places(caller, self.catalog.version)
+        return self._places(caller, self._version())
 
-    def _compute_places(self, caller: Caller | None, version: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def _compute_places(self, caller: Caller | None, version: Any) -> tuple[tuple[str, ...], tuple[str, ...]]:
         del version  # part of the cache's key
         pinned = {t.id for t in self.pinned}
         tools = [t for t in self.all_visible(caller) if t.id not in pinned]
@@ -199,8 +204,6 @@ class ToolSearch:
             raise StateError(f"this is no exported session: {error}") from None
         if not isinstance(held, Mapping) or not isinstance(held.get("id"), str):
             raise StateError("this is no exported session: it has no id")
-        if held.get("format") != FORMAT:
-            raise StateError(f"the format {held.get('format')!r} of this session is not known; {FORMAT} is")
         with self._lock:
             session = self._keep(Session.restored(self, held, caller))
         self._tell_evicted()
@@ -269,7 +272,7 @@ class ToolSearch:
         if mode == "static":
             return mode, "the setting `mode`"
         least, budget = self.settings.auto_tools, self.settings.auto_tokens
-        many, tokens = self._sizes(caller, self.catalog.version)
+        many, tokens = self._sizes(caller, self._version())
         size = f"{many} tools, about {tokens:,} tokens"
         if total <= most and (many < least or tokens < budget):
             return "static", f"{size}: below {least} tools or {budget:,} tokens, showing all costs less than searching"
@@ -277,7 +280,7 @@ class ToolSearch:
             return "append", f"{size}: few, but {total} in all are more than a request carries ({most})"
         return "append", f"{size}: from {least} tools and {budget:,} tokens on, searching pays"
 
-    def _compute_sizes(self, caller: Caller | None, version: int) -> tuple[int, int]:
+    def _compute_sizes(self, caller: Caller | None, version: Any) -> tuple[int, int]:
         """Number and tokens of the tools that searching would keep out of a request: pinned ones are always in it."""
         del version  # part of the cache's key
         pinned = {t.id for t in self.pinned}

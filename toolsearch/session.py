@@ -13,8 +13,7 @@ import logging
 import math
 import re
 import threading
-from collections.abc import Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -23,11 +22,12 @@ from toolsearch.calls import Caller, Status, ToolCall, ToolContext, ToolResult, 
 from toolsearch.catalog import Tool
 from toolsearch.errors import SetupError, StateError
 from toolsearch.found import FoundSet, definition_tokens
-from toolsearch.functions import context_parameters, is_async
+from toolsearch.functions import context_parameters, in_async, is_async
 from toolsearch.index import Hits
 from toolsearch.names import base_name, squashed
 from toolsearch.search_tool import Outcome, Request, bridge_tool, read_request, schema_text, search_tool
 from toolsearch.tokens import ESTIMATE
+from toolsearch.trail import Trail
 
 if TYPE_CHECKING:
     from toolsearch.search import ToolSearch
@@ -37,16 +37,19 @@ __all__ = ["Decision", "Session", "Shown"]
 log = logging.getLogger("toolsearch")
 
 FORMAT = 1  # of `Session.export`
-SEARCHES_FOLLOWED = 3  # the last ones, whose finds still teach when they are called
 _PROGRAM = re.compile(r"(?:functions|tools|default_api)[._:/]+")
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A tool as a request carries it: the name the model calls it by, and the definition as it was first shown."""
+    """A tool as a request carries it: the name the model calls it by, and the definition as it was first shown.
+
+    `built_in` ones are the session's own, as the search tool is.
+    """
 
     name: str
     tool: Tool
+    built_in: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +80,7 @@ class Session:
         self._in_vain = 0  # searches in a row that found nothing
         self._schemas: dict[str, str] = {}  # in "bridge": digests of the definitions that answers have shown
         self._told_full = False
-        self._searches = 0
-        self._led: dict[str, tuple[str, int]] = {}  # tool id -> the query that found it last, and that search's number
-        self._in_vain_for: dict[int, str] = {}  # by its number, the query of a search that led to no call yet
+        self._trail = Trail()
         self._tools = FoundSet(search, caller)
         self._callable = self._tools.ids()
         mode, self._why = search.chosen_mode(caller)
@@ -123,7 +124,7 @@ class Session:
                 tools.notices.append(f"not shown: {beyond} tools; a request carries {self._settings.max_tools}")
             self._callable = tools.ids()
             in_request = () if self.mode == "bridge" else tools.found.values()
-            built_in = [Shown(t.name, t) for t in self._built_in]
+            built_in = [Shown(t.name, t, built_in=True) for t in self._built_in]
             return built_in + [Shown(tools.name_of(t), t) for t in [*tools.pinned, *in_request]]
 
     def instructions(self) -> str:
@@ -160,14 +161,17 @@ class Session:
 
     # -- calls ---------------------------------------------------------------------------------------------------
 
-    def handle(self, call: ToolCall) -> ToolResult:
-        """Answers one call: searches, runs the tool, or says why not and what to do. Nothing a model writes raises."""
+    def handle(self, call: ToolCall, *, cancelled: threading.Event | None = None) -> ToolResult:
+        """Answers one call: searches, runs the tool, or says why not and what to do. Nothing a model writes raises.
+
+        The tool sees `cancelled` in its `ToolContext`.
+        """
         decision = self._settled(call)
         if decision.result is not None:
             return decision.result
         if decision.search is not None:
             return self._searched(decision.call, decision.search)
-        value, error = self._attempt(decision)
+        value, error = self._attempt(decision, cancelled)
         if error is not None:
             return self._failed(decision, error)
         if inspect.isawaitable(value):
@@ -175,19 +179,22 @@ class Session:
             return self._async_met(decision)
         return self._returned(decision, value)
 
-    async def ahandle(self, call: ToolCall) -> ToolResult:
-        """As `handle`, for async code: async tools are awaited, others and searches run in a thread."""
+    async def ahandle(self, call: ToolCall, *, cancelled: threading.Event | None = None) -> ToolResult:
+        """As `handle`, for async code: async tools are awaited, others and searches run in a thread of their own."""
         import asyncio
 
-        decision = await asyncio.to_thread(self._settled, call)
+        from toolsearch.threads import in_thread
+
+        decision = self._settled(call)
         if decision.result is not None:
             return decision.result
         if decision.search is not None:
-            return await asyncio.to_thread(self._searched, decision.call, decision.search)
-        if is_async((decision.tool and decision.tool.run) or self._search.run):
-            value, error = self._attempt(decision)
+            request = decision.search
+            return await in_thread(lambda: self._searched(decision.call, request))
+        if is_async(in_async((decision.tool and decision.tool.run) or self._search.run)):
+            value, error = self._attempt(decision, cancelled, in_async)
         else:
-            value, error = await asyncio.to_thread(self._attempt, decision)
+            value, error = await in_thread(lambda: self._attempt(decision, cancelled))
         try:
             value = await value if inspect.isawaitable(value) else value
         except (KeyboardInterrupt, GeneratorExit):
@@ -326,26 +333,29 @@ class Session:
 
     # -- running -------------------------------------------------------------------------------------------------
 
-    def _attempt(self, decision: Decision) -> tuple[Any, BaseException | None]:
+    def _attempt(
+        self, decision: Decision, cancelled: threading.Event | None, way: Callable[[Any], Any] = lambda call: call
+    ) -> tuple[Any, BaseException | None]:
         """What the tool returned, or what it raised: whatever that is, it is an answer. Only Ctrl-C is none."""
         try:
-            return self._run(decision), None
+            return self._run(decision, cancelled, way), None
         except KeyboardInterrupt:
             raise
         except BaseException as error:
             return None, error
 
-    def _run(self, decision: Decision) -> Any:
+    def _run(self, decision: Decision, cancelled: threading.Event | None, way: Callable[[Any], Any]) -> Any:
         tool, arguments = decision.tool, dict(decision.arguments or {})
         assert tool is not None
-        context = ToolContext(self.id, decision.call.id, self.caller, _digest(decision))
+        flag = cancelled or threading.Event()
+        context = ToolContext(self.id, decision.call.id, self.caller, _digest(decision), flag)
         if tool.function is not None:
             positional, keywords = tool.function.bind(arguments, context)
-            return tool.function.call(*positional, **keywords)
+            return way(tool.function.call)(*positional, **keywords)
         if tool.run is not None:
-            return tool.run(**arguments, **dict.fromkeys(context_parameters(tool.run), context))
+            return way(tool.run)(**arguments, **dict.fromkeys(context_parameters(tool.run), context))
         if self._search.run is not None:
-            return self._search.run(tool, arguments, context)
+            return way(self._search.run)(tool, arguments, context)
         raise SetupError(f"the tool {tool.id!r} has no function: pass run=… with it, or run=… to ToolSearch")
 
     def _returned(self, decision: Decision, value: Any) -> ToolResult:
@@ -365,45 +375,18 @@ class Session:
         return result
 
     def _teach(self, tool: Tool) -> None:
-        """A call that ended well: the search that found the tool was a good one. Each search teaches a tool once.
-
-        So were the searches right before it that led to no call: they asked for the same in words that the index does
-        not know, which is what there is to learn. Who asks for several things at once may mean any, so that teaches no
-        such thing.
-        """
+        """A call that ended well: what was searched for before it is what the tool is for."""
         learned = self._search.learned
         with self._lock:
-            query, at = self._led.pop(tool.id, ("", 0))
-            if learned is None or not query:
-                return
-            alone = self._in_vain_for.pop(at, None) == query
-            before = [self._in_vain_for.pop(n) for n in list(self._in_vain_for) if n < at] if alone else []
+            led = self._trail.called(tool.id)
+        if learned is None:
+            return
         caller = self.caller or Caller()
         try:
-            for asked, times in ((query, 1.0), *((asked, 0.5) for asked in before)):
-                learned.teach(asked, tool.id, tenant=caller.tenant, user=caller.user, times=times)
+            for query, times in led:
+                learned.teach(query, tool.id, tenant=caller.tenant, user=caller.user, times=times)
         except Exception:
             log.exception("nothing was learned from the call of %r", tool.id)
-
-    def _follow(self, answers: list[Hits], ids: AbstractSet[str]) -> None:
-        """Remembers which query found which of these tools, so that a call of it can teach; a tool's name teaches none.
-
-        What an older search found is forgotten: a call long after it may be for something else.
-        """
-        if self._search.learned is None:
-            return
-        self._searches += 1
-        at = self._searches
-        named = {hit.tool.id for hits in answers for hit in hits if hit.exact}
-        led: dict[str, tuple[str, int]] = {}
-        for rank in range(max(map(len, answers), default=0)):
-            for hits in answers:
-                if rank < len(hits) and (tool_id := hits[rank].tool.id) in ids - named:
-                    led.setdefault(tool_id, (hits.query, at))
-        self._led = {i: each for i, each in self._led.items() if at - each[1] < SEARCHES_FOLLOWED} | led
-        self._in_vain_for = {n: query for n, query in self._in_vain_for.items() if at - n < SEARCHES_FOLLOWED}
-        if len(answers) == 1 and not named and not answers[0].unknown:
-            self._in_vain_for[at] = answers[0].query
 
     def _failed(self, decision: Decision, error: BaseException) -> ToolResult:
         call, tool = decision.call, decision.tool
@@ -415,14 +398,14 @@ class Session:
         log.debug("tool %r failed", call.name, exc_info=error)
         what = f"{call.name!r} failed: {_reason(error)}."
         text = f"{what} If other arguments can help, call it again; else say what happened."
-        return _answer(call, "failed", text)
+        return _answer(call, "failed", text, error)
 
     def _async_met(self, decision: Decision) -> ToolResult:
-        log.error(
-            "tool %r is async: use `await session.ahandle(call)` instead of `session.handle(call)`", decision.call.name
-        )
+        name = decision.call.name
+        log.error("tool %r is async: use `await session.ahandle(call)`, or `arun` of an agent", name)
         text = (
-            f"{decision.call.name!r} did not run: it is async, and the program must use `await session.ahandle(call)`."
+            f"{name!r} did not run: it is async, and the program must use `await session.ahandle(call)`, or `arun` of "
+            "an agent."
         )
         return _answer(decision.call, "failed", text)
 
@@ -431,15 +414,23 @@ class Session:
     def _searched(self, call: ToolCall, request: Request) -> ToolResult:
         with self._lock:
             times = self._asked[request.key] = self._asked.get(request.key, 0) + 1
-            try:
-                outcome = self._look_up(request)
-            except Exception as error:
-                log.exception("the index %r failed", self._search.index.name)
-                text = f"The search failed: {_reason(error)}. Use a listed tool, or say what happened."
-                return _answer(call, "failed", text)
+        try:
+            outcome = self._look_up(request)  # without the lock: other calls do not wait for an index
+            with self._lock:
+                self._take(outcome)
+        except Exception as error:
+            log.exception("the index %r failed", self._search.index.name)
+            text = f"The search failed: {_reason(error)}. Use a listed tool, or say what happened."
+            return _answer(call, "failed", text)
+        with self._lock:
             self._in_vain = self._in_vain + 1 if outcome.empty else 0
             text = self._braked(outcome, times) or outcome.text()
             return _answer(call, "ok", text, outcome.data)
+
+    def load(self, ids: Iterable[str]) -> None:
+        """Loads tools without a search, for the next request; ids the caller may not see are left out."""
+        with self._lock:
+            self._tools.reveal([i for i in ids if self._tools.live(i) is not None])
 
     def preselect(self, text: str, limit: int | None = None) -> Hits:
         """Searches with the user's own words before the first request and loads what fits; no model call is needed."""
@@ -447,11 +438,11 @@ class Session:
         if self.mode != "static":
             with self._lock:
                 self._tools.reveal([h.tool.id for h in hits])
-                self._follow([hits], self._tools.ids())
+                self._trail.searched([hits], self._tools.ids())
         return hits
 
     def _look_up(self, request: Request) -> Outcome:
-        """Searches, loads what fits the budget, and says all that is to be said."""
+        """Searches; changes nothing."""
         search = self._search
         bridge = self._settings.call_tool if self.mode == "bridge" else None
         outcome = Outcome(request, {}, call_tool=bridge, missing=search.missing(self.caller))
@@ -467,19 +458,22 @@ class Session:
         outcome.answers = [
             search.find(query, request.limit, caller=self.caller, category=category) for query in request.queries
         ]
+        return outcome
+
+    def _take(self, outcome: Outcome) -> None:
+        """Loads of what was found as much as fits the budget."""
         fitting = _in_turn(outcome.answers)
         for tool in [*fitting, *(t for hits in outcome.answers for t in hits.near)]:
             outcome.names[tool.id] = self._tools.name_of(tool)
         # In "bridge" a schema is nowhere but in an answer, so one that is new, changed or lost is shown (again).
-        unseen = {t.id for t in fitting if self._schemas.get(t.id) != t.digest} if bridge else set[str]()
+        unseen = {t.id for t in fitting if self._schemas.get(t.id) != t.digest} if outcome.call_tool else set[str]()
         held = self._tools.ids() - (unseen - {t.id for t in self._tools.pinned})
         outcome.already = [t for t in fitting if t.id in held]
         self._fill(outcome, [t for t in fitting if t.id not in held])
         outcome.evicted = self._tools.reveal([t.id for t in outcome.new], late=[t.id for t in outcome.already])
         outcome.already = [t for t in outcome.already if t.id in self._tools.ids()]
         self._schemas |= {t.id: t.digest for t in outcome.new}
-        self._follow(outcome.answers, {t.id for t in (*outcome.new, *outcome.already)})
-        return outcome
+        self._trail.searched(outcome.answers, {t.id for t in (*outcome.new, *outcome.already)})
 
     def _fill(self, outcome: Outcome, tools: list[Tool]) -> None:
         """Takes tools in order until the answer costs too much or a request cannot carry more; the best one always."""
@@ -547,8 +541,7 @@ class Session:
                 "asked": dict(self._asked),
                 "in_vain": self._in_vain,
                 "schemas": dict(self._schemas),
-                "led": {tool_id: [query, self._searches - at] for tool_id, (query, at) in self._led.items()},
-                "in_vain_for": [[self._searches - at, query] for at, query in self._in_vain_for.items()],
+                "trail": self._trail.export(),
             }
 
     @classmethod
@@ -559,6 +552,8 @@ class Session:
         return session
 
     def _restore(self, state: Mapping[str, Any]) -> None:
+        if (version := state.get("format")) != FORMAT:
+            raise StateError(f"the format {version!r} of this session is not known; {FORMAT} is")
         try:
             if state["mode"] not in ("static", "append", "bridge"):
                 raise ValueError(f"the mode {state['mode']!r} is not known")
@@ -569,11 +564,10 @@ class Session:
                 for tool, (description, schema) in zip(self._built_in, state["built_in"], strict=True)
             ]
             self._tools.restore(state)
-            self._callable = frozenset(state["callable"]) & self._tools.ids()
+            self._callable = frozenset(state["callable"])
             self._asked, self._in_vain = dict(state["asked"]), int(state["in_vain"])
             self._schemas = dict(state["schemas"])
-            self._led = {str(i): (str(query), -int(ago)) for i, (query, ago) in state.get("led", {}).items()}
-            self._in_vain_for = {-int(ago): str(query) for ago, query in state.get("in_vain_for", [])}
+            self._trail = Trail.restored(state.get("trail", {}))
         except (KeyError, TypeError, ValueError) as error:
             raise StateError(f"this is no exported session: {type(error).__name__}: {error}") from None
 

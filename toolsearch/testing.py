@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from time import sleep
 from typing import Any
 
+from toolsearch.calls import ToolCall
 from toolsearch.catalog import Catalog, Tool
 from toolsearch.errors import QueryError
+from toolsearch.events import Reply, TextDelta, Usage
 from toolsearch.index import MOST_HITS, Scored, ToolIndex, find
+from toolsearch.seams import CallModel
 
-__all__ = ["FixedIndex", "check_index"]
+__all__ = ["FixedIndex", "ScriptedModel", "check_index"]
 
 
 class FixedIndex:
@@ -36,6 +39,54 @@ class FixedIndex:
         """The written ids that are indexed and allowed, scored by place."""
         ids = [i for i in self.answers.get(query, ()) if i in self.ids and (among is None or i in among)]
         return [Scored(i, 1 / (place + 1)) for place, i in enumerate(ids[:limit])]
+
+
+class ScriptedModel:
+    """A model whose replies are written down, for tests of what is around a model.
+
+    Each step of the script is a text (the answer), a list of calls (`("name", {arguments})`, or with an id
+    `("id", "name", {…})`), a `Reply`, an exception to raise, or a function from the `CallModel` to one of these. After
+    the last one the model says "Done.". With `pieces`, texts come in as deltas of so many characters. `requests` are
+    the `CallModel`s it was asked with. `usage` is what each call costs.
+    """
+
+    name = "scripted"
+
+    def __init__(self, *script: Any, pieces: int = 0, usage: Usage = Usage(100, 0, 10)) -> None:  # noqa: B008
+        self._script = list(script)
+        self._pieces = pieces
+        self._usage = usage
+        self._lock = threading.Lock()
+        self.requests: list[CallModel] = []
+
+    def __call__(self, request: CallModel) -> Any:
+        with self._lock:
+            step = self._script[len(self.requests)] if len(self.requests) < len(self._script) else "Done."
+            number = len(self.requests)
+            self.requests.append(request)
+        step = step(request) if callable(step) and not isinstance(step, type) else step
+        reply = self._reply(step, number)
+        return self._streamed(reply) if self._pieces else reply
+
+    def _reply(self, step: Any, number: int) -> Reply:
+        if isinstance(step, type):
+            step = step()
+        if isinstance(step, BaseException):
+            raise step
+        if isinstance(step, Reply):
+            return step
+        if isinstance(step, str):
+            return Reply(step, usage=self._usage, model=self.name, stop="stop")
+        calls = []
+        for place, call in enumerate(step):
+            call_id, name, arguments = call if len(call) == 3 else (f"c{number}_{place}", *call)
+            calls.append(ToolCall(call_id, name, arguments))
+        return Reply(calls=tuple(calls), usage=self._usage, model=self.name, stop="tool_calls")
+
+    def _streamed(self, reply: Reply) -> Iterator[TextDelta | Reply]:
+        for start in range(0, len(reply.text), self._pieces):
+            yield TextDelta(reply.text[start : start + self._pieces])
+        yield reply
 
 
 _TOOLS: list[dict[str, Any]] = [

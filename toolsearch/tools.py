@@ -29,8 +29,9 @@ class Tool:
     `id` never changes and is what permissions, metrics and labels use: "server/name", or the name where there is no
     server. `description` and the texts in `input_schema` are cleaned; `flags` names what was found in them.
     `kind` is "action" for a tool that changes something; `alone` (default: every action) runs by itself in a round;
-    `repeatable` may run again after a crash; `return_direct` and `terminal` are for the loop. `roles`: a caller needs
-    one of them to see the tool. `run` does the work; without it the program runs the call itself.
+    `repeatable` may run again after a crash; `return_direct` and `terminal` are for the loop, `polling` (asking again
+    with the same arguments is its use) for its limits. `roles`: a caller needs one of them to see the tool. `run` does
+    the work; without it the program runs the call itself.
 
     `examples` are requests the tool answers, by its author. `enriched` are such requests by anybody else, which
     `Catalog.enrich` puts there: searched like the others, but no part of the definition, of its digest, or of equality.
@@ -51,6 +52,7 @@ class Tool:
     alone: bool = False
     return_direct: bool = False
     terminal: bool = False
+    polling: bool = False
     roles: frozenset[str] = frozenset()
     version: str | None = None
     flags: tuple[str, ...] = ()
@@ -63,6 +65,7 @@ class Tool:
         texts: list[Any] = [self.id, self.name, self.title, self.description, self.input_schema, self.server]
         marks: list[Any] = [self.category, self.tags, self.examples, self.kind, self.repeatable, self.alone]
         seen = [*texts, *marks, self.return_direct, self.terminal, sorted(self.roles), self.version]
+        seen += ["polling"] if self.polling else []
         return hashlib.sha256(json.dumps(seen, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
     @cached_property
@@ -115,6 +118,7 @@ class Marks(TypedDict, total=False):
     alone: bool
     return_direct: bool
     terminal: bool
+    polling: bool
     roles: Iterable[str]
     version: str
     run: Callable[..., Any]
@@ -175,7 +179,7 @@ def made_from(definition: Definition, marks: Mapping[str, Any]) -> Tool:
         raise DefinitionError(f"the kind of {name!r} must be 'read' or 'action', not {kind!r}")
     told.setdefault("repeatable", kind == "read")
     told.setdefault("alone", kind == "action")
-    for key in ("repeatable", "alone", "return_direct", "terminal"):
+    for key in ("repeatable", "alone", "return_direct", "terminal", "polling"):
         if not isinstance(told.get(key, False), bool):
             raise DefinitionError(f"{key!r} of {name!r} must be true or false, not {told[key]!r}")
     found = [*definition.flags, *flags, *more, *most]

@@ -36,7 +36,15 @@ def test_the_default_is_the_one_of_the_code(name: str) -> None:
 def test_the_variable_is_the_one_that_is_read(name: str) -> None:
     variable = TABLE[name][3].strip("`")
     default = Settings.model_fields[name].default
-    special = {"mode": "static", "not_loaded": "run", "answer_tokens": "400", "results_floor": "2", "examples": "author", "found": "0.9", "none": "0.1"}
+    special = {
+        "mode": "static",
+        "not_loaded": "run",
+        "answer_tokens": "400",
+        "results_floor": "2",
+        "examples": "author",
+        "found": "0.9",
+        "none": "0.1",
+    }
     other = special.get(name, "other" if isinstance(default, str) else "40")
     told = getattr(Settings.load(environ={variable: other}), name)
     assert (",".join(told) if isinstance(told, tuple) else str(told)) in (other, f"{other}.0")

@@ -17,8 +17,13 @@ RECORDED = Path(__file__).parent / "recorded"
 class Provider:
     """`replies` are sent in turn; `bodies` are the requests as they came, byte by byte."""
 
-    def __init__(self, path: str, problems: Callable[[dict[str, Any]], list[str]]) -> None:
-        self.path, self.problems = path, problems
+    def __init__(
+        self,
+        path: str,
+        problems: Callable[[dict[str, Any]], list[str]],
+        pieces: Callable[[dict[str, Any]], list[str]] = lambda _: [],
+    ) -> None:
+        self.path, self.problems, self.pieces = path, problems, pieces
         self.replies: list[dict[str, Any]] = []
         self.bodies: list[bytes] = []
         self.refused: list[str] = []
@@ -28,9 +33,11 @@ class Provider:
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 status, answer = provider.answer(self.path, body)
-                data = json.dumps(answer).encode()
+                streamed = status == 200 and json.loads(body).get("stream")
+                pieces = provider.pieces(answer) if streamed else []
+                data = "".join(pieces).encode() if streamed else json.dumps(answer).encode()
                 self.send_response(status)
-                self.send_header("Content-Type", "application/json")
+                self.send_header("Content-Type", "text/event-stream" if streamed else "application/json")
                 self.send_header("Content-Length", str(len(data)))
                 self.end_headers()
                 self.wfile.write(data)
@@ -153,16 +160,60 @@ def anthropic_problems(body: dict[str, Any]) -> list[str]:
     return found + ([f"the calls {waiting} have no answer"] if waiting else [])
 
 
+def cut(text: str) -> list[str]:
+    return [text[start : start + 3] for start in range(0, len(text), 3)]
+
+
+def openai_pieces(reply: dict[str, Any]) -> list[str]:
+    """A reply as the server-sent events of a stream."""
+    message, stop = reply["choices"][0]["message"], reply["choices"][0]["finish_reason"]
+    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
+    deltas += [{"reasoning_content": piece} for piece in cut(message.get("reasoning_content") or "")]
+    deltas += [{"content": piece} for piece in cut(message.get("content") or "")]
+    for at, call in enumerate(message.get("tool_calls") or []):
+        function = call["function"]
+        head = {"index": at, "id": call["id"], "type": "function", "function": {**function, "arguments": ""}}
+        pieces = [{"index": at, "function": {"arguments": piece}} for piece in cut(function["arguments"])]
+        deltas += [{"tool_calls": [part]} for part in [head, *pieces]]
+    kept = {key: reply[key] for key in ("id", "model", "created")} | {"object": "chat.completion.chunk"}
+    chunks = [kept | {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+    chunks.append(kept | {"choices": [{"index": 0, "delta": {}, "finish_reason": stop}]})
+    chunks.append(kept | {"choices": [], "usage": reply.get("usage")})
+    return [f"data: {json.dumps(chunk)}\n\n" for chunk in chunks] + ["data: [DONE]\n\n"]
+
+
+def anthropic_pieces(reply: dict[str, Any]) -> list[str]:
+    """A reply as the server-sent events of a stream."""
+    head = {**reply, "content": [], "stop_reason": None, "usage": {**reply["usage"], "output_tokens": 1}}
+    events: list[dict[str, Any]] = [{"type": "message_start", "message": head}]
+    for at, block in enumerate(reply["content"]):
+        kind = block["type"]
+        key = {"text": "text", "thinking": "thinking", "tool_use": "input"}[kind]
+        start = {**block, key: {} if kind == "tool_use" else ""} | ({"signature": ""} if kind == "thinking" else {})
+        events.append({"type": "content_block_start", "index": at, "content_block": start})
+        told = json.dumps(block["input"]) if kind == "tool_use" else block[key]
+        name = "partial_json" if kind == "tool_use" else key
+        delta = "input_json_delta" if kind == "tool_use" else f"{kind}_delta"
+        deltas = [{"type": delta, name: piece} for piece in cut(told)]
+        deltas += [{"type": "signature_delta", "signature": block["signature"]}] if kind == "thinking" else []
+        events += [{"type": "content_block_delta", "index": at, "delta": each} for each in deltas]
+        events.append({"type": "content_block_stop", "index": at})
+    end = {"stop_reason": reply["stop_reason"], "stop_sequence": None}
+    tokens = {"output_tokens": reply["usage"]["output_tokens"]}
+    events += [{"type": "message_delta", "delta": end, "usage": tokens}, {"type": "message_stop"}]
+    return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events]
+
+
 @pytest.fixture
 def openai_server() -> Iterator[Provider]:
-    provider = Provider("/v1/chat/completions", openai_problems)
+    provider = Provider("/v1/chat/completions", openai_problems, openai_pieces)
     yield provider
     provider.close()
 
 
 @pytest.fixture
 def anthropic_server() -> Iterator[Provider]:
-    provider = Provider("/v1/messages", anthropic_problems)
+    provider = Provider("/v1/messages", anthropic_problems, anthropic_pieces)
     yield provider
     provider.close()
 

@@ -1,20 +1,39 @@
 """Anthropic Messages.
 
-reply = client.messages.create(model=…, max_tokens=…, system=…, messages=messages, tools=tools_for(session))
-messages += [message_from(reply), *results_for([(call, session.handle(call)) for call in calls_in(reply)])]
+In a loop of your own:
+
+    reply = client.messages.create(model=…, max_tokens=…, system=…, messages=messages, tools=tools_for(session))
+    messages += [message_from(reply), *results_for([(call, session.handle(call)) for call in calls_in(reply)])]
+
+For an `Agent`: `model(client, "claude-…")`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
 from toolsearch.arguments import ArgumentsError, parse_arguments
 from toolsearch.calls import ToolCall, ToolResult, clean, clean_json, distinct_ids, legal_name
+from toolsearch.events import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
 from toolsearch.schema import exported, shortened
+from toolsearch.seams import CallModel
 from toolsearch.session import Session, Shown
 
-__all__ = ["calls_in", "definition", "message_from", "results_for", "tools_for"]
+__all__ = [
+    "MessagesModel",
+    "calls_in",
+    "definition",
+    "message_from",
+    "messages_for",
+    "model",
+    "reply_from",
+    "results_for",
+    "tools_for",
+]
+
+WIRE = "anthropic"
 
 
 def tools_for(session: Session, *, description_characters: int | None = None) -> list[dict[str, Any]]:
@@ -70,6 +89,182 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
         for call, result in answered
     ]
     return [{"role": "user", "content": blocks}] if blocks else []
+
+
+# -- for an agent ------------------------------------------------------------------------------------------------
+
+
+def model(client: Any, name: str, *, stream: bool = True, max_tokens: int = 4_096, **options: Any) -> MessagesModel:
+    """A model for an `Agent`, asked through an `Anthropic` or `AsyncAnthropic` client; `options` go into every
+    request."""
+    return MessagesModel(client, name, stream, {"max_tokens": max_tokens, **options})
+
+
+class MessagesModel:
+    """Asks the provider; with `stream` what it says is given piece by piece. An async client needs `arun`."""
+
+    def __init__(self, client: Any, name: str, stream: bool, options: Mapping[str, Any]) -> None:
+        self.client, self.name, self.stream, self.options = client, name, stream, dict(options)
+
+    def request_for(self, request: CallModel) -> dict[str, Any]:
+        """The arguments of `messages.create`."""
+        made: dict[str, Any] = {"model": self.name, "messages": messages_for(request.transcript)}
+        if request.system:
+            made["system"] = clean(request.system)
+        if request.tools:
+            made["tools"] = [definition(shown) for shown in request.tools]
+        if self.stream:
+            made["stream"] = True
+        return made | self.options | dict(request.options)
+
+    def __call__(self, request: CallModel) -> Iterator[TextDelta | Reply] | AsyncIterator[TextDelta | Reply]:
+        create = self.client.messages.create
+        asked = self.request_for(request)
+        is_async = any(kind.__name__.startswith("Async") for kind in type(self.client).__mro__)
+        return self._async(create, asked) if is_async else self._sync(create, asked)
+
+    def _sync(self, create: Any, asked: dict[str, Any]) -> Iterator[TextDelta | Reply]:
+        got = create(**asked)
+        if not asked.get("stream"):
+            yield reply_from(got)
+            return
+        parts = _Parts()
+        with got:
+            for event in got:
+                yield from parts.take(event)
+        yield reply_from(parts.message())
+
+    async def _async(self, create: Any, asked: dict[str, Any]) -> AsyncIterator[TextDelta | Reply]:
+        got = await create(**asked)
+        if not asked.get("stream"):
+            yield reply_from(got)
+            return
+        parts = _Parts()
+        async with got:
+            async for event in got:
+                for delta in parts.take(event):
+                    yield delta
+        yield reply_from(parts.message())
+
+
+def reply_from(reply: Any) -> Reply:
+    """A reply of the provider (an SDK object or its dict) as an agent reads it."""
+    plain = reply if isinstance(reply, Mapping) else reply.model_dump(exclude_none=True, warnings=False)
+    usage = plain.get("usage") or {}
+    read, written = (int(usage.get(f"cache_{what}_input_tokens") or 0) for what in ("read", "creation"))
+    blocks = _blocks(plain)
+    return Reply(
+        text="".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text"),
+        calls=tuple(calls_in(plain)),
+        usage=Usage(int(usage.get("input_tokens") or 0) + read + written, read, int(usage.get("output_tokens") or 0)),
+        reasoning="".join(str(block.get("thinking") or "") for block in blocks if block.get("type") == "thinking"),
+        raw=message_from(plain),
+        wire=WIRE,
+        model=str(plain.get("model") or ""),
+        stop=str(plain.get("stop_reason") or ""),
+    )
+
+
+def messages_for(transcript: Iterable[Message]) -> list[dict[str, Any]]:
+    """A transcript as the `messages` of a request. A reply of this provider is sent back as it came.
+
+    The provider wants turns to alternate, and results before anything else the user says: neighbours become one.
+    """
+    messages: list[dict[str, Any]] = []
+    for message in transcript:
+        match message:
+            case UserSaid():
+                said = [{"type": "text", "text": message.text}] if message.text.strip() else []
+                role, blocks = "user", [*said, *message.parts]
+            case ModelReplied():
+                role, blocks = "assistant", _assistant(message)
+            case Answers():
+                role, blocks = "user", [_result(result) for result in message.results]
+            case _:
+                role, blocks = "user", [{"type": "text", "text": f"[{message.text}]"}]
+        blocks = blocks or [{"type": "text", "text": "(nothing)"}]
+        if messages and messages[-1]["role"] == role:
+            messages[-1]["content"] += blocks
+        else:
+            messages.append({"role": role, "content": list(blocks)})
+    return messages
+
+
+def _assistant(reply: ModelReplied) -> list[Any]:
+    if reply.wire == WIRE and isinstance(reply.raw, Mapping):
+        ids = iter(call.id for call in reply.calls)  # an id that an earlier call has as well was replaced
+        return [
+            {**block, "id": next(ids, block.get("id"))} if block.get("type") == "tool_use" else block
+            for block in reply.raw.get("content") or []
+        ]
+    said = [{"type": "text", "text": reply.text}] if reply.text.strip() else []
+    calls = [
+        {"type": "tool_use", "id": legal_name(call.id), "name": legal_name(call.name), "input": _input(call.arguments)}
+        for call in reply.calls
+    ]
+    return [*said, *calls]
+
+
+def _result(result: Any) -> dict[str, Any]:
+    block = {"type": "tool_result", "tool_use_id": legal_name(result.call_id), "content": result.content}
+    return block if result.status == "ok" else {**block, "is_error": True}
+
+
+class _Parts:
+    """A reply that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._head: dict[str, Any] = {}
+        self._blocks: dict[int, dict[str, Any]] = {}
+
+    def take(self, event: Any) -> list[TextDelta]:
+        """Takes one in; returns what it adds to what is shown."""
+        plain = event if isinstance(event, Mapping) else event.model_dump(exclude_none=True, warnings=False)
+        match plain.get("type"):
+            case "message_start":
+                self._head = dict(plain.get("message") or {})
+            case "content_block_start":
+                self._blocks[plain["index"]] = dict(plain.get("content_block") or {})
+            case "content_block_delta":
+                return self._add(self._blocks.setdefault(plain["index"], {}), plain.get("delta") or {})
+            case "message_delta":
+                self._head |= {k: v for k, v in (plain.get("delta") or {}).items() if v is not None}
+                self._head["usage"] = {**(self._head.get("usage") or {}), **(plain.get("usage") or {})}
+            case _:  # the end of a block or of all, a sign of life
+                pass
+        return []
+
+    def _add(self, block: dict[str, Any], delta: Mapping[str, Any]) -> list[TextDelta]:
+        kinds = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
+        if (kind := delta.get("type")) == "input_json_delta":
+            block["written"] = block.get("written", "") + (delta.get("partial_json") or "")
+        elif (key := kinds.get(str(kind))) is not None:
+            piece = str(delta.get(key) or "")
+            block[key] = str(block.get(key) or "") + piece
+            if piece and key != "signature":
+                return [TextDelta(piece, "text" if key == "text" else "reasoning")]
+        return []
+
+    def message(self) -> dict[str, Any]:
+        """The whole, as if it had come at once."""
+        blocks = []
+        for _, block in sorted(self._blocks.items()):
+            written = block.pop("written", None)
+            if written is not None and block.get("type", "").endswith("tool_use"):
+                block["input"] = _read(written)
+            blocks.append(block)
+        return {**self._head, "content": blocks}
+
+
+def _read(written: str) -> Any:
+    """The input of a call as JSON; as it was written where it is none."""
+    try:
+        return json.loads(written) if written.strip() else {}
+    except ValueError:
+        return written
+
+
+# -- inside ------------------------------------------------------------------------------------------------------
 
 
 def _blocks(reply: Any) -> list[Mapping[str, Any]]:

@@ -1,20 +1,38 @@
 """OpenAI Chat Completions, and the many servers that speak it.
 
-reply = client.chat.completions.create(model=…, messages=messages, tools=tools_for(session))
-messages += [message_from(reply), *results_for([(call, session.handle(call)) for call in calls_in(reply)])]
+In a loop of your own:
+
+    reply = client.chat.completions.create(model=…, messages=messages, tools=tools_for(session))
+    messages += [message_from(reply), *results_for([(call, session.handle(call)) for call in calls_in(reply)])]
+
+For an `Agent`: `model(client, "gpt-…")`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
 from toolsearch.calls import ToolCall, ToolResult, clean, clean_json, distinct_ids, legal_name
+from toolsearch.events import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
 from toolsearch.schema import exported, shortened
+from toolsearch.seams import CallModel
 from toolsearch.session import Session, Shown
 
-__all__ = ["calls_in", "definition", "message_from", "results_for", "tools_for"]
+__all__ = [
+    "ChatModel",
+    "calls_in",
+    "definition",
+    "message_from",
+    "messages_for",
+    "model",
+    "reply_from",
+    "results_for",
+    "tools_for",
+]
+
+WIRE = "openai_chat"
 
 DESCRIPTION_CHARACTERS = 1_024  # the provider refuses a request with a longer one
 
@@ -65,6 +83,173 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
     return [
         {"role": "tool", "tool_call_id": clean(call.id), "content": clean(result.content)} for call, result in answered
     ]
+
+
+# -- for an agent ------------------------------------------------------------------------------------------------
+
+
+def model(client: Any, name: str, *, stream: bool = True, **options: Any) -> ChatModel:
+    """A model for an `Agent`, asked through an `OpenAI` or `AsyncOpenAI` client; `options` go into every request."""
+    return ChatModel(client, name, stream, options)
+
+
+class ChatModel:
+    """Asks the provider; with `stream` what it says is given piece by piece. An async client needs `arun`."""
+
+    takes_schema = True
+
+    def __init__(self, client: Any, name: str, stream: bool, options: Mapping[str, Any]) -> None:
+        self.client, self.name, self.stream, self.options = client, name, stream, dict(options)
+
+    def request_for(self, request: CallModel) -> dict[str, Any]:
+        """The arguments of `chat.completions.create`."""
+        made: dict[str, Any] = {"model": self.name, "messages": messages_for(request.transcript, request.system)}
+        if request.tools:
+            made["tools"] = [definition(shown) for shown in request.tools]
+        if request.schema is not None:
+            made["response_format"] = {
+                "type": "json_schema",
+                "json_schema": {"name": "answer", "schema": dict(request.schema)},
+            }
+        if self.stream:
+            made |= {"stream": True, "stream_options": {"include_usage": True}}
+        return made | self.options | dict(request.options)
+
+    def __call__(self, request: CallModel) -> Iterator[TextDelta | Reply] | AsyncIterator[TextDelta | Reply]:
+        create = self.client.chat.completions.create
+        asked = self.request_for(request)
+        is_async = any(kind.__name__.startswith("Async") for kind in type(self.client).__mro__)
+        return self._async(create, asked) if is_async else self._sync(create, asked)
+
+    def _sync(self, create: Any, asked: dict[str, Any]) -> Iterator[TextDelta | Reply]:
+        got = create(**asked)
+        if not asked.get("stream"):
+            yield reply_from(got)
+            return
+        parts = _Parts()
+        with got:
+            for chunk in got:
+                yield from parts.take(chunk)
+        yield reply_from(parts.completion())
+
+    async def _async(self, create: Any, asked: dict[str, Any]) -> AsyncIterator[TextDelta | Reply]:
+        got = await create(**asked)
+        if not asked.get("stream"):
+            yield reply_from(got)
+            return
+        parts = _Parts()
+        async with got:
+            async for chunk in got:
+                for delta in parts.take(chunk):
+                    yield delta
+        yield reply_from(parts.completion())
+
+
+def reply_from(reply: Any) -> Reply:
+    """A reply of the provider (an SDK object or its dict) as an agent reads it."""
+    plain = reply if isinstance(reply, Mapping) else reply.model_dump(exclude_none=True, warnings=False)
+    message, choices = _message(plain), plain.get("choices") or [{}]
+    usage = plain.get("usage") or {}
+    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    return Reply(
+        text=_text(message.get("content") or message.get("refusal")),
+        calls=tuple(calls_in(plain)),
+        usage=Usage(int(usage.get("prompt_tokens") or 0), int(cached), int(usage.get("completion_tokens") or 0)),
+        reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),
+        raw=message_from(plain),
+        wire=WIRE,
+        model=str(plain.get("model") or ""),
+        stop=str(choices[0].get("finish_reason") or ""),
+    )
+
+
+def messages_for(transcript: Iterable[Message], system: str = "") -> list[dict[str, Any]]:
+    """A transcript as the `messages` of a request. A reply of this provider is sent back as it came."""
+    messages: list[dict[str, Any]] = [{"role": "system", "content": clean(system)}] if system else []
+    for message in transcript:
+        match message:
+            case UserSaid():
+                content = [{"type": "text", "text": message.text}, *message.parts] if message.parts else message.text
+                messages.append({"role": "user", "content": content})
+            case ModelReplied():
+                messages.append(_assistant(message))
+            case Answers():
+                messages += [
+                    {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
+                    for result in message.results
+                ]
+            case _:
+                messages.append({"role": "user", "content": f"[{message.text}]"})
+    return messages
+
+
+def _assistant(reply: ModelReplied) -> dict[str, Any]:
+    if reply.wire == WIRE and isinstance(reply.raw, Mapping):
+        kept = dict(reply.raw)
+        if calls := kept.get("tool_calls"):
+            # An id that an earlier call has as well was replaced.
+            kept["tool_calls"] = [{**call, "id": asked.id} for call, asked in zip(calls, reply.calls, strict=False)]
+        return kept
+    made: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
+    if reply.calls:
+        made["tool_calls"] = [
+            {
+                "id": call.id,
+                "type": "function",
+                "function": {"name": legal_name(call.name), "arguments": _valid_json(call.arguments)},
+            }
+            for call in reply.calls
+        ]
+    return made
+
+
+def _text(content: Any) -> str:
+    if isinstance(content, str):
+        return content
+    parts = [part.get("text") or "" for part in content or [] if isinstance(part, Mapping)]
+    return "".join(parts)
+
+
+class _Parts:
+    """A reply that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._head: dict[str, Any] = {}
+        self._message: dict[str, Any] = {"role": "assistant"}
+        self._calls: dict[int, dict[str, Any]] = {}
+        self._stop: str | None = None
+
+    def take(self, chunk: Any) -> list[TextDelta]:
+        """Takes one in; returns what it adds to what is shown."""
+        plain = chunk if isinstance(chunk, Mapping) else chunk.model_dump(exclude_none=True, warnings=False)
+        self._head |= {key: plain[key] for key in ("id", "model", "usage") if plain.get(key)}
+        shown = []
+        for choice in plain.get("choices") or []:
+            self._stop = choice.get("finish_reason") or self._stop
+            delta = choice.get("delta") or {}
+            for key in ("content", "refusal", "reasoning_content", "reasoning"):
+                if isinstance(piece := delta.get(key), str) and piece:
+                    self._message[key] = self._message.get(key, "") + piece
+                    shown.append(TextDelta(piece, "reasoning" if key.startswith("reasoning") else "text"))
+            for place, call in enumerate(delta.get("tool_calls") or []):
+                self._take_call(call, place)
+        return shown
+
+    def _take_call(self, call: Mapping[str, Any], place: int) -> None:
+        kept = self._calls.setdefault(call.get("index", place), {"id": "", "type": "function", "function": {}})
+        kept["id"] = call.get("id") or kept["id"]
+        told = call.get("function") or {}
+        for key in ("name", "arguments"):
+            kept["function"][key] = kept["function"].get(key, "") + (told.get(key) or "")
+
+    def completion(self) -> dict[str, Any]:
+        """The whole, as if it had come at once."""
+        if self._calls:
+            self._message["tool_calls"] = [call for _, call in sorted(self._calls.items())]
+        return {**self._head, "choices": [{"message": self._message, "finish_reason": self._stop}]}
+
+
+# -- inside ------------------------------------------------------------------------------------------------------
 
 
 def _message(reply: Any) -> Mapping[str, Any]:

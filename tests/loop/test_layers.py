@@ -1,0 +1,76 @@
+"""The package of layers: what an agent has by default, and what an import brings with it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from toolsearch import ToolSearch, layers
+from toolsearch.agent import Agent
+from toolsearch.layers.defaults import DEFAULTS, default_layers
+from toolsearch.testing import ScriptedModel
+
+
+class Own:
+    """A layer of the program's own, called like a default one."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def around_model(self, request):  # type: ignore[no-untyped-def]
+        return (yield request)
+
+
+def said(program: str) -> str:
+    return subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.strip()
+
+
+def test_the_default_layers_are_outermost() -> None:
+    agent = Agent(ScriptedModel(), ToolSearch([]), layers=[Own("mine")])
+    assert [layer.name for layer in agent.program.layers] == [*DEFAULTS, "mine"]
+
+
+def test_a_layer_of_the_same_name_takes_the_place_of_a_default_one() -> None:
+    agent = Agent(ScriptedModel(), ToolSearch([]), layers=[Own("mine"), Own("limits")])
+    assert [layer.name for layer in agent.program.layers] == [n for n in DEFAULTS if n != "limits"] + ["mine", "limits"]
+
+
+def test_an_agent_may_have_no_layers_at_all() -> None:
+    assert Agent(ScriptedModel(), ToolSearch([]), defaults=False).program.layers == []
+
+
+@pytest.mark.parametrize("name", DEFAULTS)
+def test_a_default_layer_is_called_like_what_makes_it(name: str) -> None:
+    """Else one of the program's own could not take its place."""
+    assert [layer.name for layer in default_layers()].count(name) == 1
+    assert getattr(layers, name)().name == name
+
+
+def test_every_name_of_the_package_is_real() -> None:
+    assert [name for name in layers.__all__ if not callable(getattr(layers, name))] == []
+    assert set(layers.__all__) <= set(dir(layers))
+    with pytest.raises(AttributeError, match="no attribute 'approve'"):
+        layers.approve  # noqa: B018
+
+
+@pytest.mark.parametrize("name", ["limits", "approval", "preflight", "interaction", "rules"])
+def test_importing_one_layer_imports_no_other(name: str) -> None:
+    loaded = "print(sorted(m for m in sys.modules if m.startswith('toolsearch.layers.')))"
+    assert said(f"import sys; from toolsearch.layers import {name}; {loaded}") == f"['toolsearch.layers.{name}']"
+
+
+def test_a_name_means_the_layer_whatever_was_imported_before() -> None:
+    """A module and what it makes have one name; the order of imports must not decide which of them that is."""
+    program = (
+        "from toolsearch.layers.limits import limits as one; from toolsearch.layers import limits; print(one is limits)"
+    )
+    assert said(program) == "True"
+
+
+def test_importing_toolsearch_imports_neither_the_loop_nor_a_layer() -> None:
+    loaded = (
+        "print([m for m in sys.modules if m.startswith(('toolsearch.layers', 'toolsearch.loop', 'toolsearch.agent'))])"
+    )
+    assert said(f"import sys, toolsearch; {loaded}") == "[]"

@@ -1,0 +1,232 @@
+"""The models of the wires: the real SDKs against a provider on this machine, streamed and whole, sync and async."""
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import anthropic
+import openai
+import pytest
+
+from toolsearch import ToolSearch, tool
+from toolsearch.agent import Agent
+from toolsearch.calls import ToolCall
+from toolsearch.events import (
+    Answers,
+    Asked,
+    Message,
+    ModelReplied,
+    Note,
+    Reply,
+    TextDelta,
+    ToolReturned,
+    Usage,
+    UserSaid,
+)
+from toolsearch.seams import CallModel
+from toolsearch.wires import anthropic as anthropic_wire
+from toolsearch.wires import openai_chat
+
+Wire = tuple[Any, Callable[..., Any]]
+ways = pytest.mark.parametrize("way", ["whole", "streamed", "whole async", "streamed async"])
+
+
+@tool
+def room_of(meeting: str) -> str:
+    """The room a meeting is in."""
+    return f"{meeting} is in room 7"
+
+
+@tool
+def move(meeting: str, day: str) -> str:
+    """Move a meeting to another day."""
+    return f"{meeting} is on {day} now"
+
+
+def openai_reply(text: str | None = None, calls: tuple[tuple[str, str, dict[str, Any]], ...] = ()) -> dict[str, Any]:
+    message: dict[str, Any] = {"role": "assistant", "content": text, "reasoning_content": "Let me think."}
+    if calls:
+        message["tool_calls"] = [
+            {"id": i, "type": "function", "function": {"name": name, "arguments": json.dumps(given)}}
+            for i, name, given in calls
+        ]
+    choice = {"index": 0, "message": message, "finish_reason": "tool_calls" if calls else "stop"}
+    usage = {
+        "prompt_tokens": 50,
+        "completion_tokens": 5,
+        "total_tokens": 55,
+        "prompt_tokens_details": {"cached_tokens": 30},
+    }
+    return {
+        "id": "r", "object": "chat.completion", "created": 1, "model": "gpt-test", "choices": [choice], "usage": usage,
+    }  # fmt: skip
+
+
+def anthropic_reply(text: str | None = None, calls: tuple[tuple[str, str, dict[str, Any]], ...] = ()) -> dict[str, Any]:
+    blocks: list[dict[str, Any]] = [{"type": "thinking", "thinking": "Let me think.", "signature": "c2ln"}]
+    blocks += [{"type": "text", "text": text}] if text else []
+    blocks += [{"type": "tool_use", "id": i, "name": name, "input": given} for i, name, given in calls]
+    usage = {"input_tokens": 15, "output_tokens": 5, "cache_read_input_tokens": 30, "cache_creation_input_tokens": 5}
+    return {
+        "id": "r", "type": "message", "role": "assistant", "model": "claude-test", "content": blocks, "usage": usage,
+        "stop_reason": "tool_use" if calls else "end_turn", "stop_sequence": None,
+    }  # fmt: skip
+
+
+@pytest.fixture(params=["openai", "anthropic"])
+def wire(request: pytest.FixtureRequest) -> Wire:
+    server = request.getfixturevalue(f"{request.param}_server")
+    return server, openai_reply if request.param == "openai" else anthropic_reply
+
+
+def model_for(server: Any, way: str) -> Any:
+    stream, is_async = way.startswith("streamed"), way.endswith("async")
+    if "chat" in server.path:
+        make: Any = openai.AsyncOpenAI if is_async else openai.OpenAI
+        client = make(base_url=f"{server.url}/v1", api_key="k", max_retries=0)
+        return openai_chat.model(client, "gpt-test", stream=stream)
+    make = anthropic.AsyncAnthropic if is_async else anthropic.Anthropic
+    return anthropic_wire.model(make(base_url=server.url, api_key="k", max_retries=0), "claude-test", stream=stream)
+
+
+def events_of(agent: Agent, said: str, way: str) -> list[Any]:
+    if not way.endswith("async"):
+        return list(agent.stream(said, session="s"))
+
+    async def all_of() -> list[Any]:
+        return [event async for event in agent.astream(said, session="s")]
+
+    return asyncio.run(all_of())
+
+
+@ways
+def test_an_agent_searches_calls_and_answers(wire: Wire, way: str) -> None:
+    """SA-21, SA-47, BK-6: the same facts whether a reply comes whole or in pieces."""
+    server, reply = wire
+    server.replies = [
+        reply(calls=(("call_0", "search_tools", {"queries": ["room of a meeting", "move a meeting"]}),)),
+        reply(
+            "Both at once.",
+            (("call_0", "room_of", {"meeting": "stand-up"}), ("c2", "move", {"meeting": "x", "day": "Mo"})),
+        ),
+        reply("It is in room 7."),
+    ]
+    agent = Agent(model_for(server, way), ToolSearch([room_of, move]), system="You help.")
+    events = events_of(agent, "Where is the stand-up?", way)
+    assert server.refused == []
+    assert (events[-1].text, events[-1].reason) == ("It is in room 7.", "answered")
+    assert events[-1].usage == Usage(150, 90, 15, 3)
+    results = [e.content for e in events if isinstance(e, ToolReturned)]
+    assert "stand-up is in room 7" in results
+    assert "x is on Mo now" in results
+    said = "".join(e.text for e in events if isinstance(e, TextDelta) and e.kind == "text")
+    assert said == ("Both at once.It is in room 7." if way.startswith("streamed") else "")
+    replies = [e for e in events if isinstance(e, ModelReplied)]
+    assert {r.reasoning for r in replies} == {"Let me think."}
+    assert all(r.raw is not None for r in replies)
+
+
+@ways
+def test_C16_ids_that_come_again_are_told_apart_in_the_history(wire: Wire, way: str) -> None:
+    server, reply = wire
+    same = (("call_0", "room_of", {"meeting": "a"}),)
+    server.replies = [reply(calls=same), reply(calls=same), reply("Done.")]
+    agent = Agent(model_for(server, way), ToolSearch([room_of], mode="static"))
+    events = events_of(agent, "x", way)
+    assert server.refused == []
+    ids = [call.id for e in events if isinstance(e, ModelReplied) for call in e.calls]
+    assert ids[0] == "call_0"
+    assert len(set(ids)) == 2
+    last = json.dumps(server.requests[-1])
+    assert all(f'"{i}"' in last for i in ids)
+
+
+@ways
+def test_a_second_turn_goes_on_with_the_history_and_the_found_tools(wire: Wire, way: str) -> None:
+    server, reply = wire
+    server.replies = [
+        reply(calls=(("a", "search_tools", {"queries": ["room of a meeting"]}),)),
+        reply("Which meeting?"),
+        reply(calls=(("b", "room_of", {"meeting": "stand-up"}),)),
+        reply("Room 7."),
+    ]
+    agent = Agent(model_for(server, way), ToolSearch([room_of, move]))
+    events_of(agent, "Where is it?", way)
+    assert events_of(agent, "the stand-up", way)[-1].text == "Room 7."
+    assert server.refused == []
+    assert [str(t) for t in server.requests[-1]["tools"]] == [str(t) for t in server.requests[1]["tools"]]
+    assert len(server.requests[1]["tools"]) > len(server.requests[0]["tools"])
+
+
+def test_a_reply_is_sent_back_as_it_came_to_its_own_provider_and_translated_to_another() -> None:
+    """Its own provider gets the very message, thinking and signature included; another one a translation."""
+    asked = (Asked("x1", "room_of", '{"meeting": "a"}', given={"meeting": "a"}),)
+    raw = anthropic_wire.message_from(anthropic_reply("Hm.", (("x0", "room_of", {"meeting": "a"}),)))
+    replied = ModelReplied("Hm.", asked, raw=raw, wire="anthropic")
+    transcript: list[Message] = [
+        UserSaid("hi"),
+        replied,
+        Answers((ToolReturned("x1", "ok", "room 7"),)),
+        Note("Tools have changed"),
+    ]
+    own = anthropic_wire.messages_for(transcript)
+    assert own[1]["content"][0] == {"type": "thinking", "thinking": "Let me think.", "signature": "c2ln"}
+    assert own[1]["content"][2]["id"] == "x1"
+    assert [m["role"] for m in own] == ["user", "assistant", "user"]
+    other = openai_chat.messages_for(transcript, "Be kind.")
+    assert other[2] == {
+        "role": "assistant",
+        "content": "Hm.",
+        "tool_calls": [
+            {"id": "x1", "type": "function", "function": {"name": "room_of", "arguments": '{"meeting": "a"}'}}
+        ],
+    }
+    assert other[3] == {"role": "tool", "tool_call_id": "x1", "content": "room 7"}
+
+
+def test_C47_a_helper_call_carries_no_tools_and_a_schema_goes_to_the_provider(openai_server: Any) -> None:
+    made = model_for(openai_server, "whole")
+    request = made.request_for(CallModel((UserSaid("hi"),), purpose="summary", schema={"type": "object"}))
+    assert "tools" not in request
+    assert request["response_format"]["json_schema"]["schema"] == {"type": "object"}
+
+
+def test_a_provider_that_fails_leaves_the_conversation_whole(wire: Wire) -> None:
+    server, reply = wire
+    agent = Agent(model_for(server, "streamed"), ToolSearch([room_of]))
+    with pytest.raises(Exception, match="400"):
+        agent.run("hi", session="s")
+    server.replies = [reply("Hello.")]
+    assert agent.run("again", session="s").text == "Hello."  # type: ignore[union-attr]
+
+
+def test_closing_a_stream_closes_the_connection(wire: Wire) -> None:
+    """PG-18: what is not read any more is not paid for either."""
+    server, reply = wire
+    server.replies = [reply("A long answer in many pieces. " * 200)]
+    agent = Agent(model_for(server, "streamed"), ToolSearch([room_of]))
+    stream = agent.stream("hi", session="s")
+    next(e for e in stream if isinstance(e, TextDelta))
+    assert isinstance(stream, Iterator)
+    stream.close()  # type: ignore[attr-defined]
+    assert agent.conversation("s").next().reason == "cancelled"  # type: ignore[union-attr]
+
+
+def test_a_sync_run_with_an_async_client_names_the_way_out(openai_server: Any) -> None:
+    agent = Agent(model_for(openai_server, "whole async"), ToolSearch([room_of]))
+    with pytest.raises(ValueError, match="arun"):
+        agent.run("hi")
+
+
+def test_malformed_arguments_in_pieces_are_kept_as_they_were_written() -> None:
+    parts = openai_chat._Parts()
+    parts.take(
+        {
+            "choices": [
+                {"delta": {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "t", "arguments": '{"x": '}}]}}
+            ]
+        }
+    )
+    reply: Reply = openai_chat.reply_from(parts.completion())
+    assert reply.calls == (ToolCall("a", "t", '{"x": '),)

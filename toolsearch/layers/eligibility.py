@@ -1,0 +1,56 @@
+"""Eligibility: your predicate decides whether the calls of a reply run, or the reply is the answer as it is."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from toolsearch import wording
+from toolsearch.errors import SetupError
+from toolsearch.events import Ending
+from toolsearch.middleware import Do, Record, Steps
+from toolsearch.seams import Round
+
+__all__ = ["eligibility"]
+
+
+def eligibility(predicate: Callable[[Round], Any], *, reason: str = "not eligible") -> Any:
+    """A layer that asks `predicate` about each round of calls; False ends the turn with the reply's text as its answer.
+
+    The calls of that reply are answered as not run, so the conversation is whole and can go on. `reason` is that of the
+    `Finished`. The predicate (quick, or async) returns True or False; where it raises or gives anything else, nothing
+    of the round runs and the turn goes on. The reply is `round.turn.replies[-1]`. Put it before `approval`.
+    """
+    if not callable(predicate):
+        raise SetupError(f"predicate must be a function from a Round to True or False, not {predicate!r}")
+    if not reason:
+        raise SetupError("reason must be a text that says why such a turn ended")
+    return _Eligibility(predicate, reason)
+
+
+@dataclass(frozen=True)
+class _Eligibility:
+    predicate: Callable[[Round], Any]
+    reason: str
+    name: str = "eligibility"
+    gate: bool = True
+
+    def around_round(self, request: Round) -> Steps:
+        if request.approved:  # the round was judged before it waited for a person
+            return (yield request)
+        told = self.predicate(request)
+        if inspect.isawaitable(told):
+            told = yield Do(partial(_itself, told))
+        if not isinstance(told, bool):
+            raise TypeError(f"the predicate gave {told!r} where True or False is needed")
+        if told:
+            return (yield request)
+        yield Record(Ending(self.reason, request.turn.replies[-1].text, self.name))
+        return {call.id: wording.not_run(call) for call in request.calls}
+
+
+def _itself(value: Any) -> Any:
+    return value

@@ -1,0 +1,144 @@
+"""Interaction: tools whose answer a person gives, a few a round; the others are told to come again.
+
+A tool of this kind needs no function: the question is its arguments, and what the person says is its result.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from toolsearch import wording
+from toolsearch.calls import ToolResult, text_of
+from toolsearch.errors import SetupError
+from toolsearch.events import Asked, Noted, ToolWaiting
+from toolsearch.middleware import Do, Record, Steps
+from toolsearch.seams import Answer, Deny, Round, Waiting
+from toolsearch.turn import is_one_of
+
+__all__ = ["interaction"]
+
+log = logging.getLogger("toolsearch")
+
+
+def interaction(
+    tools: Mapping[str, str] | Iterable[str],
+    ask: Callable[[Sequence[Waiting]], Any] | None = None,
+    *,
+    a_round: int = 1,
+    seconds: float = 180.0,
+    ttl_seconds: float | None = None,
+) -> Any:
+    """A layer for tools that wait for a person: ids or names, or a mapping from these to what they want.
+
+    What they want ("question", "file", "image"; "question" where nothing is said) is the `kind` of the `Waiting`.
+    `ask` is given those of a round and returns by call id an `Answer`, text, or `Deny`; None, nothing, and no answer
+    within `seconds` mean that nothing was provided. It may be async. Without `ask` the call waits, the others of the
+    round run, and the run returns `Paused`; answer it with an `Answer` in `decisions`, within `ttl_seconds`.
+    An answer's `said` is a message of the user that the model reads after the round. At most `a_round` of these calls
+    wait in one round.
+    """
+    if isinstance(tools, str):
+        raise SetupError(f"tools must be a collection of names, as in [{tools!r}], not {tools!r}")
+    if ask is not None and not callable(ask):
+        raise SetupError(f"ask must be a function that takes a list of waiting calls, or None to pause, not {ask!r}")
+    if a_round < 1:
+        raise SetupError(f"a_round must be 1 or more, not {a_round!r}")
+    for name, number in (("seconds", seconds), ("ttl_seconds", ttl_seconds)):
+        if number is not None and not number > 0:
+            raise SetupError(f"{name} must be above 0, not {number!r}")
+    kinds = dict(tools) if isinstance(tools, Mapping) else dict.fromkeys(tools, "question")
+    if wrong := next((name for name, kind in kinds.items() if not kind or kind == "approval"), None):
+        raise SetupError(
+            f"the tool {wrong!r} cannot want {kinds[wrong]!r}: say 'question', 'file', 'image' or the like"
+        )
+    return _Interaction(kinds, ask, a_round, seconds, ttl_seconds)
+
+
+@dataclass(frozen=True)
+class _Interaction:
+    tools: Mapping[str, str]
+    ask: Callable[[Sequence[Waiting]], Any] | None
+    a_round: int
+    seconds: float
+    ttl: float | None
+    name: str = "interaction"
+    gate: bool = True
+
+    def around_round(self, request: Round) -> Steps:
+        mine = {
+            call.id: kind for call in request.calls if (kind := self._kind(call)) and call.id not in request.approved
+        }
+        room = self.a_round - self._asked_before(request)
+        answers: dict[str, ToolResult | ToolWaiting] = {}
+        waiting: list[Waiting] = []
+        for call in request.calls:
+            if call.id not in mine:
+                continue
+            if len(waiting) < room:
+                waiting.append(self._question(request, call, mine[call.id]))
+            else:
+                yield Record(Noted(self.name, {"outcome": "interaction-budget", "call": call.id}))
+                answers[call.id] = wording.deferred(call, self.a_round)
+        for each in waiting:
+            yield Record(each.fact)
+        if waiting and self.ask is not None:
+            answers |= yield from self._asked(waiting)
+        else:
+            answers |= {each.id: each.fact for each in waiting}
+        rest = request.without(answers)
+        if rest.calls:
+            answers |= yield rest
+        return answers
+
+    def _kind(self, call: Asked) -> str:
+        if call.kind != "tool":
+            return ""
+        return next((kind for name, kind in self.tools.items() if is_one_of(call, (name,))), "")
+
+    def _asked_before(self, request: Round) -> int:
+        """How many of the reply's calls wait or were answered already, in the process that began the round."""
+        replies = request.turn.replies
+        ids = {call.id for call in replies[-1].calls} if replies else set()
+        facts = (e for e in request.turn.facts if isinstance(e, ToolWaiting) and e.by == self.name)
+        return sum(1 for fact in facts if fact.call_id in ids)
+
+    def _question(self, request: Round, call: Asked, kind: str) -> Waiting:
+        given = call.given or {}
+        said = next((given[key] for key in ("question", "prompt", "message") if isinstance(given.get(key), str)), "")
+        text = request.questions.get(call.id) or said or f"{call.name}: {text_of(dict(given))[:400]}"
+        expires = None if self.ttl is None else request.now + self.ttl
+        return Waiting(call, ToolWaiting(call.id, kind, text, self.name, expires))
+
+    def _asked(self, waiting: list[Waiting]) -> Steps:
+        assert self.ask is not None
+        told: Any = {}
+        failed: Callable[[Asked], ToolResult] | None = None
+        try:
+            told = yield Do(partial(self.ask, tuple(waiting)), self.seconds)
+            if not isinstance(told, Mapping):
+                raise TypeError(f"it gave {type(told).__name__} where answers by call id are needed")
+        except SetupError:
+            raise
+        except TimeoutError:
+            failed = partial(wording.expired, kind=waiting[0].kind)
+        except Exception as error:
+            log.error("asking the user failed: nothing was provided", exc_info=error)
+            failed = partial(wording.not_provided, reason="asking failed")
+        answers: dict[str, ToolResult] = {}
+        for each in waiting:
+            call, answer = each.call, None if failed else told.get(each.id)
+            if failed is not None:
+                answers[call.id] = failed(call)
+            elif isinstance(answer, Answer | str):
+                given = Answer(answer) if isinstance(answer, str) else answer
+                if given.said is not None:
+                    yield Record(given.said)
+                answers[call.id] = ToolResult(call.id, call.name, "ok", given.content, given.data)
+            else:
+                reason = answer.reason if isinstance(answer, Deny) else ""
+                answers[call.id] = wording.not_provided(call, reason)
+        return answers

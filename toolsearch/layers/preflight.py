@@ -1,0 +1,149 @@
+"""Preflight: the program's own check of a call, before anybody is asked and again right before it runs.
+
+The first phase, "prepare", may word the question of an approval, refuse, or give the output without running anything;
+what it said is a fact, so that it is asked once a call. The second, "execute", looks again at the last moment, whether
+somebody approved the call now or an earlier approval stands for it: the world may have changed meanwhile.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Literal
+
+from toolsearch import wording
+from toolsearch.calls import ToolResult, text_of
+from toolsearch.errors import SetupError
+from toolsearch.events import Asked, Noted
+from toolsearch.middleware import Do, Record, Steps
+from toolsearch.seams import Call, Round
+from toolsearch.turn import Turn, is_one_of
+
+__all__ = ["Completed", "Denied", "Phase", "Ready", "preflight"]
+
+log = logging.getLogger("toolsearch")
+
+Phase = Literal["prepare", "execute"]
+
+
+@dataclass(frozen=True, slots=True)
+class Ready:
+    """The call may go on; `question` is what a person is asked, where one is."""
+
+    question: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Denied:
+    """The call may not run."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Completed:
+    """There is nothing to run: this is the result."""
+
+    output: Any
+
+
+Verdict = Ready | Denied | Completed
+
+
+def preflight(check: Callable[[Call, Phase], Any], *, tools: Iterable[str] | None = None) -> Any:
+    """A layer that asks `check(call, phase)` about each call of a tool, or of those in `tools` (ids or names).
+
+    It returns `Ready`, `Denied`, `Completed`, or None for ready, and may be async. Where it raises, the call does not
+    run. Put it before `approval` in the list, so that its question is the one asked.
+    """
+    if not callable(check):
+        raise SetupError(f"a preflight check is a function of a Call and a phase, not {check!r}")
+    if isinstance(tools, str):
+        raise SetupError(f"tools must be a collection of names, as in [{tools!r}], not {tools!r}")
+    return _Preflight(check, None if tools is None else frozenset(tools))
+
+
+@dataclass(frozen=True)
+class _Preflight:
+    check: Callable[[Call, Phase], Any]
+    tools: frozenset[str] | None
+    name: str = "preflight"
+    gate: bool = True
+
+    def around_round(self, request: Round) -> Steps:
+        answers: dict[str, Any] = {}
+        questions = dict(request.questions)
+        for asked in request.calls:
+            if not self._checks(asked):
+                continue
+            verdict = _noted(request.turn, asked.id)
+            if verdict is None:
+                verdict = yield from self._verdict(request.call(asked), "prepare")
+            if isinstance(verdict, ToolResult):
+                answers[asked.id] = verdict
+            elif isinstance(verdict, Ready):
+                questions |= {asked.id: verdict.question} if verdict.question else {}
+            else:
+                answers[asked.id] = _answer(asked, verdict)
+        rest = request.without(answers)
+        if questions:
+            rest = replace(rest, questions=questions)
+        if rest.calls:
+            answers |= yield rest
+        return answers
+
+    def around_tool(self, call: Call) -> Steps:
+        if not self._checks(call.asked):
+            return (yield call)
+        verdict = yield from self._verdict(call, "execute")
+        if isinstance(verdict, ToolResult):
+            return verdict
+        return (yield call) if isinstance(verdict, Ready) else _answer(call.asked, verdict)
+
+    def _checks(self, asked: Asked) -> bool:
+        return asked.kind == "tool" and (self.tools is None or is_one_of(asked, self.tools))
+
+    def _verdict(self, call: Call, phase: Phase) -> Steps:
+        """What the check says, written down; the answer to the call where the check fails."""
+        try:
+            told = yield Do(partial(self.check, call, phase))
+            told = Ready() if told is None else told
+            if not isinstance(told, Verdict):
+                raise TypeError(f"it gave {told!r} where Ready, Denied, Completed or None is needed")
+        except SetupError:
+            raise
+        except Exception as error:
+            log.error("the preflight of %r failed: it does not run", call.asked.name, exc_info=error)
+            return wording.check_failed(call.asked)
+        note: dict[str, Any] = {"call": call.asked.id, "phase": phase, "outcome": type(told).__name__.lower()}
+        match told:
+            case Ready():
+                note |= {"question": told.question} if told.question else {}
+            case Denied():
+                note["reason"] = told.reason
+            case Completed():
+                note["output"] = text_of(told.output)
+        yield Record(Noted(self.name, note))
+        return told
+
+
+def _noted(turn: Turn, call_id: str) -> Verdict | None:
+    """What was said of a call when it was prepared, by a process that did not go on."""
+    for note in turn.notes("preflight"):
+        if note["call"] == call_id and note["phase"] == "prepare":
+            match note["outcome"]:
+                case "denied":
+                    return Denied(note["reason"])
+                case "completed":
+                    return Completed(note["output"])
+                case _:
+                    return Ready(note.get("question", ""))
+    return None
+
+
+def _answer(asked: Asked, verdict: Denied | Completed) -> ToolResult:
+    if isinstance(verdict, Denied):
+        return wording.refused(asked, verdict.reason)
+    return ToolResult(asked.id, asked.name, "ok", text_of(verdict.output), verdict.output)

@@ -1,0 +1,166 @@
+"""Trying again: model calls that failed in passing before anything was shown, and tools that may be repeated."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+from toolsearch.calls import ToolResult
+from toolsearch.errors import SetupError
+from toolsearch.events import Noted
+from toolsearch.middleware import Record, Sleep, Steps, was_shown
+from toolsearch.seams import Call, CallModel
+from toolsearch.turn import is_one_of
+
+__all__ = ["is_transient", "retry"]
+
+# Classes of the clients that speak to providers; by name, so that none has to be installed.
+_NAMES = frozenset(
+    "APIConnectionError APITimeoutError RateLimitError InternalServerError OverloadedError ServiceUnavailableError "
+    "ConnectError ReadError WriteError RemoteProtocolError TimeoutException ConnectionError Timeout "
+    "ServerDisconnectedError ClientConnectionError".split()
+)
+_STATUSES = frozenset([408, 429])  # and all from 500
+_FOR_GOOD = frozenset(["insufficient_quota", "billing_hard_limit_reached"])  # said with 429, and waiting does not help
+
+
+def retry(
+    attempts: int = 2,
+    seconds: float = 0.15,
+    *,
+    on: Callable[[BaseException], bool] | type[BaseException] | tuple[type[BaseException], ...] | None = None,
+    tools: bool | Iterable[str] = (),
+    longest: float = 30.0,
+) -> Any:
+    """A layer that makes a failed call again, up to `attempts` in all, after `seconds`, then twice that, and so on.
+
+    A model call only before any piece of its reply was shown. `on` says which errors: classes, or a function; without
+    it those that pass (`is_transient`). A provider that says how long to wait is obeyed, up to `longest` seconds; where
+    it wants more, the error is raised. `tools`: ids or names of tools to try again, or True for all, where a call was
+    late or raised such an error; one that may not run twice never is. Put it after `structured` and the like, so that
+    their own calls are tried again too. Each attempt is billed.
+    """
+    number: object = attempts
+    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
+        raise SetupError(f"attempts counts the first one too: a whole number from 1, not {number!r}")
+    for name, bound in (("seconds", seconds), ("longest", longest)):
+        if not 0 <= bound < math.inf:
+            raise SetupError(f"{name} must be a number of seconds from 0, not {bound!r}")
+    if isinstance(tools, str):
+        raise SetupError(f"tools must be a collection of names, as in [{tools!r}], or True for all, not {tools!r}")
+    kinds = on if isinstance(on, tuple) else (on,) if isinstance(on, type) else None
+    if on is not None and kinds is None and not callable(on):
+        raise SetupError(f"on must be error classes or a function from an error to True or False, not {on!r}")
+    judge: Any = is_transient if on is None else on if kinds is None else lambda error: isinstance(error, kinds)
+    return _Retry(attempts, seconds, judge, tools if isinstance(tools, bool) else frozenset(tools), longest)
+
+
+def is_transient(error: BaseException) -> bool:
+    """Whether an error may pass by itself: a connection, a time-out, too many requests, a server that failed.
+
+    A status (`status_code`, also of a `response`) decides where there is one: 408, 429 and all from 500. Else the class
+    does, the ones of the usual clients known by name.
+    """
+    if getattr(error, "code", None) in _FOR_GOOD:
+        return False
+    status = _status(error)
+    if status is not None:
+        return status in _STATUSES or status >= 500
+    if isinstance(error, ConnectionError | TimeoutError):
+        return True
+    return any(kind.__name__ in _NAMES for kind in type(error).__mro__)
+
+
+@dataclass(frozen=True)
+class _Retry:
+    attempts: int
+    seconds: float
+    on: Callable[[BaseException], bool]
+    tools: bool | frozenset[str]
+    longest: float
+    name: str = "retry"
+
+    def around_model(self, request: CallModel) -> Steps:
+        for attempt in range(1, self.attempts + 1):
+            try:
+                return (yield request)
+            except Exception as error:
+                wait = self._wait(error, attempt)
+                if attempt == self.attempts or wait > self.longest or was_shown(error) or not self.on(error):
+                    raise
+            yield Sleep(wait)
+        raise AssertionError("the last attempt returns or raises")
+
+    def around_tool(self, call: Call) -> Steps:
+        attempts = self.attempts if self._may_repeat(call) else 1
+        for attempt in range(1, attempts + 1):
+            error: BaseException | None
+            try:
+                result = yield call
+            except TimeoutError as raised:  # of a layer inside this one
+                error = raised
+                if attempt == attempts or not self.on(raised):
+                    raise
+            else:
+                error = _error(result)
+                if error is None or attempt == attempts or not self.on(error):
+                    return result
+            yield Record(Noted(self.name, {"call": call.asked.id, "attempt": attempt, "error": type(error).__name__}))
+            yield Sleep(min(self._wait(error, attempt), self.longest))
+        raise AssertionError("the last attempt returns or raises")
+
+    def _may_repeat(self, call: Call) -> bool:
+        if call.asked.kind != "tool" or not call.asked.repeatable:
+            return False
+        return self.tools if isinstance(self.tools, bool) else is_one_of(call.asked, self.tools)
+
+    def _wait(self, error: BaseException, attempt: int) -> float:
+        told = _retry_after(error)
+        own: float = self.seconds * 2 ** (attempt - 1)
+        return own if told is None else max(told, 0.0)
+
+
+def _error(result: Any) -> BaseException | None:
+    """What a tool raised; None where it did not."""
+    if not isinstance(result, ToolResult):
+        return None
+    if result.status == "timed_out":
+        return TimeoutError(result.content)
+    raised = result.data if result.status == "failed" else None
+    return raised if isinstance(raised, BaseException) else None
+
+
+def _status(error: BaseException) -> int | None:
+    for owner in (error, getattr(error, "response", None)):
+        for name in ("status_code", "status"):
+            status = getattr(owner, name, None)
+            if isinstance(status, int) and not isinstance(status, bool):
+                return status
+    return None
+
+
+def _retry_after(error: BaseException) -> float | None:
+    """How many seconds the provider says to wait; a date is read against the provider's own clock."""
+    headers = getattr(getattr(error, "response", None), "headers", None)
+    if not isinstance(headers, Mapping):
+        return None
+    told = {str(name).lower(): str(value) for name, value in headers.items()}
+    with suppress(ValueError, KeyError):
+        return _number(told["retry-after-ms"]) / 1000
+    with suppress(ValueError, KeyError):
+        return _number(told["retry-after"])
+    with suppress(ValueError, KeyError, TypeError):
+        until, now = (parsedate_to_datetime(told[name]) for name in ("retry-after", "date"))
+        return (until - now).total_seconds()
+    return None
+
+
+def _number(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number

@@ -1,0 +1,68 @@
+"""Time-outs: a tool that does not answer in time is answered as that, a model call that does not is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from toolsearch import wording
+from toolsearch.errors import SetupError
+from toolsearch.middleware import Steps, Within
+from toolsearch.seams import Call, CallModel, Run
+from toolsearch.turn import is_one_of
+
+__all__ = ["timeout"]
+
+
+def timeout(
+    tool: float | None = None,
+    model: float | None = None,
+    per_tool: Mapping[str, float | None] | None = None,
+    *,
+    turn: float | None = None,
+) -> Any:
+    """A layer that bounds, in seconds, each call of a `tool`, each call of the `model`, and a whole `turn`.
+
+    `per_tool` has other bounds for some tools, by id or name, None for no bound; the search tool is bounded only there.
+    A late tool's answer has the status "timed_out", the others of its round stay, and the turn goes on; the tool itself
+    can stop by its `ToolContext.cancelled`. A late model or turn raises `TimeoutError`, and the conversation is whole.
+    """
+    bounds = {"tool": tool, "model": model, "turn": turn}
+    bounds |= {f"per_tool[{name!r}]": seconds for name, seconds in (per_tool or {}).items()}
+    for name, seconds in bounds.items():
+        if seconds is not None and not seconds > 0:
+            raise SetupError(f"{name} must be a number of seconds above 0, or None for no bound, not {seconds!r}")
+    if all(seconds is None for seconds in bounds.values()):
+        raise SetupError("timeout() bounds nothing: pass tool=…, model=…, per_tool=… or turn=…")
+    return _Timeout(tool, model, dict(per_tool or {}), turn)
+
+
+@dataclass(frozen=True)
+class _Timeout:
+    tool: float | None
+    model: float | None
+    per_tool: Mapping[str, float | None]
+    turn: float | None
+    name: str = "timeout"
+
+    def around_run(self, run: Run) -> Steps:
+        return (yield run if self.turn is None else Within(self.turn, run))
+
+    def around_model(self, request: CallModel) -> Steps:
+        return (yield request if self.model is None else Within(self.model, request))
+
+    def around_tool(self, call: Call) -> Steps:
+        seconds = self._bound(call)
+        if seconds is None:
+            return (yield call)
+        try:
+            return (yield Within(seconds, call))
+        except TimeoutError as error:
+            return wording.timed_out(call.asked, error)
+
+    def _bound(self, call: Call) -> float | None:
+        for name, seconds in self.per_tool.items():
+            if is_one_of(call.asked, (name,)):
+                return seconds
+        return None if call.asked.kind == "search" else self.tool

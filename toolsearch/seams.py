@@ -1,0 +1,268 @@
+"""What a conversation asks for, what a layer is given at each of the four seams, and what a person decides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from toolsearch.calls import Caller, Status, ToolResult, text_of
+from toolsearch.errors import SetupError
+from toolsearch.events import (
+    Answers,
+    Asked,
+    Message,
+    ModelReplied,
+    Note,
+    ToolApproved,
+    ToolDenied,
+    ToolWaiting,
+    Usage,
+    UserSaid,
+)
+from toolsearch.turn import Turn
+
+if TYPE_CHECKING:
+    from toolsearch.session import Shown
+    from toolsearch.tools import Tool
+
+__all__ = [
+    "Answer",
+    "Approve",
+    "Call",
+    "CallModel",
+    "CallTools",
+    "Decision",
+    "Deny",
+    "Finished",
+    "Paused",
+    "Round",
+    "Run",
+    "Waiting",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class CallModel:
+    """Ask the model: what it is to read, and the tools it may call. Also what `around_model` is given.
+
+    `schema` is a JSON Schema the answer must follow, where the provider can see to that itself; `options` go into the
+    request as they are. `purpose` is what the call is billed as; a helper's call (a summary, a repair) has no tools.
+    `places` are those of the messages in the journal; a layer that takes messages away takes their places too.
+    `takes_schema` says that the model sees to `schema` itself; another one has to be told in words. `model` is the name
+    of the model that will be asked, where it has one.
+    """
+
+    transcript: tuple[Message, ...]
+    tools: tuple[Shown, ...] = ()
+    system: str = ""
+    purpose: str = "chat"
+    schema: Mapping[str, Any] | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    session_id: str = ""
+    caller: Caller | None = None
+    turn: Turn = field(default_factory=Turn)
+    places: tuple[int, ...] = ()
+    takes_schema: bool = False
+    model: str = ""
+
+    def helper(self, purpose: str, *more: Message) -> CallModel:
+        """The request of a helper: the same, with `more` to read, and no tools.
+
+        Calls and results become text: providers refuse them in a request that has no tools.
+        """
+        told = (*map(_as_text, self.transcript), *more)
+        return replace(self, transcript=told, tools=(), purpose=purpose)
+
+    def placed(self) -> list[tuple[int, Message]]:
+        """The messages, each with the place in the journal where it begins.
+
+        What a layer put behind them has no place yet: it counts as what comes next.
+        """
+        behind = (len(self.turn.journal),) * (len(self.transcript) - len(self.places))
+        return list(zip((*self.places, *behind), self.transcript, strict=False))
+
+    def showing(self, placed: Iterable[tuple[int, Message]]) -> CallModel:
+        """The request with these messages, in this order."""
+        chosen = list(placed)
+        return replace(self, transcript=tuple(m for _, m in chosen), places=tuple(place for place, _ in chosen))
+
+
+def _as_text(message: Message) -> Message:
+    """A message without calls or results."""
+    match message:
+        case ModelReplied() if message.calls:
+            calls = [f"(called {call.name}: {text_of(call.arguments)})" for call in message.calls]
+            return ModelReplied("\n".join(filter(None, [message.text, *calls])))
+        case Answers():
+            return Note("\n".join(f"Result ({each.status}): {each.content}" for each in message.results))
+        case _:
+            return message
+
+
+@dataclass(frozen=True, slots=True)
+class CallTools:
+    """Answer these calls, in this order where one of the reply's is `alone`, else together.
+
+    `started` are ids of calls that were begun before, by a process that did not finish them. Those `denied` must not
+    run: their answer is that, and is all they lack. Those `delegated` have run, and go on with what was decided about
+    what they began.
+    """
+
+    calls: tuple[Asked, ...]
+    started: frozenset[str] = frozenset()
+    approved: Mapping[str, ToolApproved] = field(default_factory=dict)
+    denied: Mapping[str, ToolDenied] = field(default_factory=dict)
+    delegated: Mapping[str, ToolApproved | ToolDenied] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """A call that waits for a person, and what to ask."""
+
+    call: Asked
+    fact: ToolWaiting
+
+    @property
+    def id(self) -> str:
+        return self.call.id
+
+    @property
+    def name(self) -> str:
+        return self.call.name
+
+    @property
+    def kind(self) -> str:
+        return self.fact.kind
+
+    @property
+    def question(self) -> str:
+        return self.fact.question
+
+    @property
+    def arguments(self) -> Any:
+        return self.call.arguments if self.call.given is None else dict(self.call.given)
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """Every open call waits for a person. Go on with the decisions, in this process or another."""
+
+    waiting: tuple[Waiting, ...]
+    session_id: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """The turn is over: the last text, the answer as an object where there is one, and why it ended."""
+
+    text: str
+    reason: str = "answered"
+    value: Any = None
+    session_id: str = ""
+    usage: Usage = field(default_factory=Usage)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What `around_run` is given: one turn, or what is left of it."""
+
+    session_id: str
+    caller: Caller | None
+    said: UserSaid | None
+    turn: Turn
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """What `around_round` is given: the open calls of a reply, in the model's order.
+
+    A layer answers some of them, yields the round with the others, and returns all answers by call id: a `ToolResult`,
+    or a `ToolWaiting` where a person is asked first. `tools` are the live definitions by call id, `now` is the driver's
+    time in seconds since the epoch. `questions` by call id are for a layer that knows better what to ask a person.
+    """
+
+    calls: tuple[Asked, ...]
+    turn: Turn
+    session_id: str = ""
+    caller: Caller | None = None
+    approved: Mapping[str, ToolApproved] = field(default_factory=dict)
+    tools: Mapping[str, Tool] = field(default_factory=dict)
+    now: float = 0.0
+    questions: Mapping[str, str] = field(default_factory=dict)
+    delegated: Mapping[str, ToolApproved | ToolDenied] = field(default_factory=dict)
+
+    def call(self, asked: Asked) -> Call:
+        """One of the calls as `around_tool` will be given it."""
+        decided = self.delegated.get(asked.id)
+        return Call(asked, self.turn, self.session_id, self.caller, self.approved.get(asked.id), decided)
+
+    def without(self, answered: Iterable[str]) -> Round:
+        """The round with the calls that have no answer yet."""
+        gone = frozenset(answered)
+        return replace(self, calls=tuple(call for call in self.calls if call.id not in gone)) if gone else self
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What `around_tool` is given: one call that is about to run. Its answer is a `ToolResult`.
+
+    It may also be a `ToolWaiting`: the tool ran, and something is to be decided before it can go on. Where that was
+    "delegated", `delegated` is what was decided.
+    """
+
+    asked: Asked
+    turn: Turn
+    session_id: str = ""
+    caller: Caller | None = None
+    approved: ToolApproved | None = None
+    delegated: ToolApproved | ToolDenied | None = None
+
+    @property
+    def arguments(self) -> Mapping[str, Any]:
+        """What the tool gets."""
+        if self.approved is not None and self.approved.arguments is not None:
+            return self.approved.arguments
+        return self.asked.given or {}
+
+    def answer(self, status: Status, content: str, data: Any = None) -> ToolResult:
+        """An answer in the place of the tool's."""
+        return ToolResult(self.asked.id, self.asked.name, status, content, data)
+
+
+# -- decisions of a person ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Approve:
+    """The call may run, with other arguments if some are given. `remember`: "tool" or "session"; see `approval`."""
+
+    arguments: Mapping[str, Any] | None = None
+    remember: str = ""
+
+    def __post_init__(self) -> None:
+        if self.remember not in ("", "tool", "session"):
+            raise SetupError(f"an approval is remembered for the 'tool' or the 'session', not for {self.remember!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """The call may not run."""
+
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a person answered to a call that asked something; it is the call's result.
+
+    `said` is a message of the user that the model reads after the round: an image, for one, which no result can hold.
+    """
+
+    content: str
+    data: Any = None
+    said: UserSaid | None = None
+
+
+Decision = Approve | Deny | Answer

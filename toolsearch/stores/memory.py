@@ -1,0 +1,105 @@
+"""Journals in memory, for tests and for programs that may forget."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from toolsearch.errors import SetupError, StateError
+from toolsearch.stores import Entry, checked_id, checked_page, misplaced
+
+__all__ = ["MemoryStore"]
+
+
+@dataclass(slots=True)
+class _Journal:
+    facts: builtins.list[str]
+    written_at: float
+
+
+class MemoryStore:
+    """Keeps the `most` conversations written last (None: all), each until nothing was written to it for `seconds`.
+
+    `clock` gives the seconds since the epoch. Safe to use from several threads.
+    """
+
+    def __init__(
+        self, *, most: int | None = 1_000, seconds: float | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        for name, number in (("most", most), ("seconds", seconds)):
+            if number is not None and not number > 0:
+                raise SetupError(f"{name} must be positive, or None for no bound, not {number!r}")
+        self._most, self._seconds, self._clock = most, seconds, clock
+        self._journals: OrderedDict[str, _Journal] = OrderedDict()  # the one written last is last
+        self._lock = threading.Lock()
+
+    def append(self, conversation_id: str, position: int, facts: Sequence[Mapping[str, Any]]) -> None:
+        """Adds facts, the first at `position`; raises `StateError` if the journal has another length."""
+        checked_id(conversation_id)
+        try:
+            lines = [json.dumps(fact, ensure_ascii=False) for fact in facts]
+        except (TypeError, ValueError) as error:
+            raise StateError(f"a fact of the conversation {conversation_id!r} is no JSON: {error}") from None
+        with self._lock:
+            self._forget()
+            journal = self._journals.get(conversation_id) or _Journal([], 0.0)
+            if len(journal.facts) != position:
+                raise misplaced(conversation_id, position, len(journal.facts))
+            if lines:
+                journal.facts += lines
+                journal.written_at = self._clock()
+                self._journals[conversation_id] = journal
+                self._journals.move_to_end(conversation_id)
+            while self._most is not None and len(self._journals) > self._most:
+                self._journals.popitem(last=False)
+
+    def load(self, conversation_id: str) -> builtins.list[dict[str, Any]]:
+        """The facts in order; none for an unknown conversation."""
+        with self._lock:
+            self._forget()
+            journal = self._journals.get(checked_id(conversation_id))
+            lines = builtins.list(journal.facts) if journal else []
+        return [json.loads(line) for line in lines]
+
+    def delete(self, conversation_id: str) -> bool:
+        """Forgets a conversation; says whether there was one."""
+        with self._lock:
+            return self._journals.pop(checked_id(conversation_id), None) is not None
+
+    def expire(self, before: float) -> int:
+        """Forgets what was last written before a time in seconds since the epoch; returns how many conversations."""
+        with self._lock:
+            old = [each for each, journal in self._journals.items() if journal.written_at < before]
+            for each in old:
+                del self._journals[each]
+            return len(old)
+
+    def entries(self, prefix: str = "", *, after: str = "", limit: int | None = None) -> builtins.list[Entry]:
+        """The conversations whose ids begin with `prefix` and come after `after`, ordered by id, `limit` at most."""
+        most = checked_page(prefix, after, limit)
+        with self._lock:
+            self._forget()
+            found = sorted(each for each in self._journals if each.startswith(prefix) and each > after)
+            chosen = found if most < 0 else found[:most]
+            return [Entry(i, len(self._journals[i].facts), self._journals[i].written_at) for i in chosen]
+
+    def list(self, prefix: str = "", *, after: str = "", limit: int | None = None) -> builtins.list[str]:
+        """The ids of `entries`."""
+        return [entry.id for entry in self.entries(prefix, after=after, limit=limit)]
+
+    def _forget(self) -> None:
+        """Drops what is too old; the oldest come first."""
+        while self._seconds is not None and self._journals:
+            oldest = next(iter(self._journals))
+            if self._journals[oldest].written_at > self._clock() - self._seconds:
+                break
+            del self._journals[oldest]
+
+    def __repr__(self) -> str:
+        return f"MemoryStore({len(self._journals)} conversations)"

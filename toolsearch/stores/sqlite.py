@@ -1,0 +1,302 @@
+"""Journals in one SQLite file: the embedded default.
+
+A file may be used by any number of threads and processes at once: writes follow one another, readers never wait. What
+`append` has returned for is on the disk, whatever becomes of the process or the machine after it.
+"""
+
+from __future__ import annotations
+
+import builtins
+import json
+import os
+import sqlite3
+import threading
+import time
+import weakref
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from toolsearch.errors import SetupError, StateError, ToolSearchError
+from toolsearch.stores import Entry, checked_id, checked_page, misplaced
+
+__all__ = ["SqliteStore"]
+
+APPLICATION = 0x746F6F6C  # "tool": marks a file as ours
+
+# What makes a layout the next one; `user_version` says how many of these a file has been through.
+STEPS: tuple[tuple[str, ...], ...] = (
+    (
+        """CREATE TABLE facts (conversation TEXT NOT NULL, position INTEGER NOT NULL, fact TEXT NOT NULL,
+            PRIMARY KEY (conversation, position)) WITHOUT ROWID""",
+    ),
+    (
+        """CREATE TABLE conversations (id TEXT PRIMARY KEY, facts INTEGER NOT NULL, written_at REAL NOT NULL)
+            WITHOUT ROWID""",
+        """INSERT INTO conversations SELECT conversation, count(*),
+            max(CASE WHEN json_valid(fact) THEN coalesce(json_extract(fact, '$.at'), 0) ELSE 0 END)
+            FROM facts GROUP BY conversation""",
+        "CREATE INDEX conversations_by_time ON conversations (written_at)",
+    ),
+)
+
+
+class SqliteStore:
+    """The journals in the file `path`, which is made if it is not there; its folder must be.
+
+    A write waits at most `busy_seconds` for one of another process. `clock` gives the seconds since the epoch. Raises
+    `SetupError` for a file that cannot be opened or is another program's, `StateError` for a damaged or newer one.
+    Beside the file lie `-wal` and `-shm` files while it is in use: copy it only with all of them, or when closed.
+    """
+
+    _writer: sqlite3.Connection | None
+    _reader: sqlite3.Connection | None
+
+    def __init__(
+        self, path: str | os.PathLike[str], *, busy_seconds: float = 10.0, clock: Callable[[], float] = time.time
+    ) -> None:
+        named: object = os.fspath(path)
+        if not isinstance(named, str) or named in ("", ":memory:"):
+            raise SetupError(f"{named!r} is no file; for journals in memory there is MemoryStore()")
+        self.path = named
+        self._busy, self._clock = busy_seconds, clock
+        self._closed = False
+        self._start()
+        with self._told():
+            writer = self._writer = self._opened()
+            try:
+                self._prepare(writer)
+            except BaseException:
+                self.close()
+                raise
+        _STORES.add(self)
+
+    def _start(self) -> None:
+        # One connection writes and one reads, so that no reader waits for a writer that waits for another process.
+        self._writer = self._reader = None
+        self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
+
+    # -- journals ------------------------------------------------------------------------------------------------
+
+    def append(self, conversation_id: str, position: int, facts: Sequence[Mapping[str, Any]]) -> None:
+        """Adds facts, the first of which is number `position`; raises `StateError` if the journal has another length.
+
+        All of them are stored, or none.
+        """
+        checked_id(conversation_id)
+        try:
+            rows = [
+                (conversation_id, position + n, json.dumps(fact, ensure_ascii=False)) for n, fact in enumerate(facts)
+            ]
+            [line.encode() for _, _, line in rows]
+        except (TypeError, ValueError) as error:
+            raise StateError(f"a fact of the conversation {conversation_id!r} is no JSON: {error}") from None
+        with self._writing() as connection:
+            row = connection.execute("SELECT facts FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
+            if (found := row[0] if row else 0) != position:
+                raise misplaced(conversation_id, position, found)
+            if rows:
+                connection.executemany("INSERT INTO facts VALUES (?, ?, ?)", rows)
+                connection.execute(
+                    "INSERT INTO conversations VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE "
+                    "SET facts = excluded.facts, written_at = excluded.written_at",
+                    (conversation_id, position + len(rows), self._clock()),
+                )
+
+    def load(self, conversation_id: str) -> builtins.list[dict[str, Any]]:
+        """The facts in order; none for an unknown conversation."""
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT position, fact FROM facts WHERE conversation = ? ORDER BY position",
+                (checked_id(conversation_id),),
+            ).fetchall()
+        found = []
+        for place, (position, line) in enumerate(rows):
+            try:
+                fact = json.loads(line)
+            except (TypeError, ValueError):
+                fact = None
+            if position != place or not isinstance(fact, dict):
+                what = "is missing" if position != place else "cannot be read"
+                raise StateError(
+                    f"fact {place} of the conversation {conversation_id!r} {what} in the store {self.path!r}: restore "
+                    "the file from a copy, or delete the conversation"
+                )
+            found.append(fact)
+        return found
+
+    def delete(self, conversation_id: str) -> bool:
+        """Forgets a conversation; says whether there was one."""
+        checked_id(conversation_id)
+        with self._writing() as connection:
+            connection.execute("DELETE FROM facts WHERE conversation = ?", (conversation_id,))
+            gone = connection.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
+            return gone.rowcount > 0
+
+    def expire(self, before: float) -> int:
+        """Forgets what was last written before a time in seconds since the epoch; returns how many conversations."""
+        with self._writing() as connection:
+            connection.execute(
+                "DELETE FROM facts WHERE conversation IN (SELECT id FROM conversations WHERE written_at < ?)", (before,)
+            )
+            return connection.execute("DELETE FROM conversations WHERE written_at < ?", (before,)).rowcount
+
+    def entries(self, prefix: str = "", *, after: str = "", limit: int | None = None) -> builtins.list[Entry]:
+        """The conversations whose ids begin with `prefix` and come after `after`, ordered by id, `limit` at most."""
+        most = checked_page(prefix, after, limit)
+        with self._reading() as connection:
+            rows = connection.execute(
+                "SELECT id, facts, written_at FROM conversations WHERE id >= ? AND id <= ? AND id > ? "
+                "ORDER BY id LIMIT ?",
+                (prefix, prefix + chr(0x10FFFF) * 4, after, most),
+            ).fetchall()
+        return [Entry(*row) for row in rows]
+
+    def list(self, prefix: str = "", *, after: str = "", limit: int | None = None) -> builtins.list[str]:
+        """The ids of `entries`."""
+        return [entry.id for entry in self.entries(prefix, after=after, limit=limit)]
+
+    def close(self) -> None:
+        """Closes the file. It may be used no more."""
+        self._closed = True
+        with self._write_lock, self._read_lock:
+            for connection in (self._writer, self._reader):
+                if connection is not None:
+                    connection.close()
+            self._writer = self._reader = None
+
+    def __enter__(self) -> SqliteStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.close()
+
+    def __repr__(self) -> str:
+        return f"SqliteStore({self.path!r})"
+
+    # -- the file ------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def _writing(self) -> Generator[sqlite3.Connection]:
+        """A transaction, for one thread of one process at a time; nothing of it stays if it raises."""
+        with self._write_lock, self._told():
+            connection = self._writer = self._writer or self._opened()
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def _reading(self) -> Generator[sqlite3.Connection]:
+        with self._read_lock, self._told():
+            connection = self._reader = self._reader or self._opened()
+            yield connection
+
+    def _opened(self) -> sqlite3.Connection:
+        if self._closed:
+            raise StateError(f"the store {self.path!r} is closed")
+        connection = sqlite3.connect(self.path, timeout=self._busy, isolation_level=None, check_same_thread=False)
+        try:
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
+        return connection
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        """Makes the tables, or brings those of an older layout up to date."""
+        if self._version(connection) < len(STEPS):
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                for number in range(self._version(connection), len(STEPS)):  # another process may have been first
+                    for statement in STEPS[number]:
+                        connection.execute(statement)
+                connection.execute(f"PRAGMA user_version = {len(STEPS)}")
+                connection.execute(f"PRAGMA application_id = {APPLICATION}")
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+        self._let_readers_be(connection)
+
+    def _let_readers_be(self, connection: sqlite3.Connection) -> None:
+        """Turns on the write-ahead log. SQLite does not wait for others here, so this does."""
+        until = time.monotonic() + self._busy
+        while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            try:
+                connection.execute("PRAGMA journal_mode = WAL")
+                return
+            except sqlite3.OperationalError as error:
+                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                    raise
+                time.sleep(0.01)
+
+    def _version(self, connection: sqlite3.Connection) -> int:
+        version: int = connection.execute("PRAGMA user_version").fetchone()[0]
+        mark = connection.execute("PRAGMA application_id").fetchone()[0]
+        if mark != APPLICATION and (mark or version or connection.execute("SELECT 1 FROM sqlite_master").fetchone()):
+            raise SetupError(f"the file {self.path!r} is another program's database: give the store a file of its own")
+        if version > len(STEPS):
+            raise StateError(
+                f"the store {self.path!r} has the layout {version}, and this version of toolsearch reads {len(STEPS)}: "
+                "use the newer version that wrote it"
+            )
+        return version
+
+    @contextmanager
+    def _told(self) -> Generator[None]:
+        """What SQLite raises, as an error that says what to do."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            raise self._failure(error) from error
+
+    def _failure(self, error: sqlite3.Error) -> ToolSearchError:
+        match _code(error):
+            case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
+                return SetupError(
+                    f"the store {self.path!r} cannot be opened for writing ({error}): its folder must be there, and "
+                    "this process must be allowed to write the file and its folder"
+                )
+            case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+                return StateError(
+                    f"the store {self.path!r} is damaged or no SQLite file ({error}): restore it from a copy, or move "
+                    "it away to begin with an empty one"
+                )
+            case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
+                return StateError(
+                    f"the store {self.path!r} was busy for more than {self._busy:g} s: another process is writing. "
+                    "Nothing was stored; try again, or raise busy_seconds"
+                )
+            case _:
+                return StateError(f"the store {self.path!r} cannot be used: {type(error).__name__}: {error}")
+
+    @staticmethod
+    def forked() -> None:
+        """In a forked child: connections of the parent must neither be used nor closed there."""
+        for store in _STORES:
+            _INHERITED.append((store._writer, store._reader))
+            store._start()
+
+
+def _code(error: sqlite3.Error) -> int:
+    """The primary result code of SQLite; -1 for an error of the Python module."""
+    code = getattr(error, "sqlite_errorcode", None)
+    return -1 if code is None else code & 0xFF
+
+
+_STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
+_INHERITED: list[Any] = []
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=SqliteStore.forked)
