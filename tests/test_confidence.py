@@ -121,6 +121,32 @@ def test_a_model_is_told_when_what_was_found_may_not_fit() -> None:
     assert "may not fit" not in answered(None, None)
 
 
+def test_without_any_hit_the_verdict_is_none_even_with_none_at_zero() -> None:
+    assert searched(none=0.0).verdict == "none"
+    assert searched(answerable=0.9).verdict == "none"
+
+
+def test_the_caution_stays_where_all_that_was_found_is_loaded_already() -> None:
+    session = ToolSearch(Catalog(TOOLS), Sure(0.5, answerable=0.8)).session()
+    caution = "These may not fit: check before you call, or search in other words."
+    for query in ("q", "other", "q"):
+        answer = session.handle(ToolCall("1", "search_tools", {"queries": [query]})).content
+        assert answer.endswith(caution)
+    assert "Call one now" in answer
+
+
+def test_the_caution_says_which_query_it_is_for() -> None:
+    session = ToolSearch(Catalog(TOOLS), Sure(0.5, answerable=0.8)).session()
+    session.handle(ToolCall("1", "search_tools", {"queries": ["select:send_mail"]}))
+    answer = session.handle(ToolCall("2", "search_tools", {"queries": ["select:send_mail", "q"]})).content
+    assert 'Those for "q" may not fit' in answer
+
+
+def test_where_calls_of_what_is_not_loaded_are_refused_the_nearest_are_to_be_searched_for() -> None:
+    answer = answered(0.05, answerable=0.05, not_loaded="refuse")
+    assert "Nearest: open_ticket (search for one by its name)." in answer
+
+
 def test_a_model_is_told_that_nothing_fits_and_may_take_the_nearest_by_name() -> None:
     session = ToolSearch(Catalog(TOOLS), Sure(0.05, 0.01, answerable=0.05)).session()
     answer = session.handle(ToolCall("1", "search_tools", {"queries": ["q"]}))

@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -42,6 +43,7 @@ def numbered(count: int) -> Catalog:
         ANSWER,
         f"Sure! Here you are:\n```json\n{ANSWER}\n```\nAnything else?",
         f'{{"tools": {ANSWER}}}',
+        '{" 1": ["write to Bob", "drop Ana a line"], "2 ": ["throw a six"]}',
         '{"post/send_mail": ["write to Bob", "drop Ana a line"], "Roll_Dice": "throw a six"}',
         '[{"number": 1, "requests": ["write to Bob", "drop Ana a line"]}, {"tool": "roll_dice", "q": ["throw a six"]}]',
         '[["write to Bob", "drop Ana a line"], ["throw a six"]]',
@@ -73,6 +75,28 @@ def test_a_bad_answer_costs_only_its_tools(bad: Any) -> None:
     made = enrich(numbered(6), lambda prompt: next(answers))
     assert queries_of(made) == {"box_5": ("the sixth box",)}
     assert list(made.problems) == [f"box_{n}" for n in range(5)]
+
+
+def test_an_answer_that_breaks_the_reading_costs_only_its_tools(monkeypatch: pytest.MonkeyPatch) -> None:
+    def read(answer: str, tools: Any) -> Any:
+        return {tools[0].id: [answer]} if len(tools) == 1 else {}["no such key"]
+
+    monkeypatch.setattr("toolsearch.enrich._read", read)
+    made = enrich(numbered(6), lambda prompt: "the sixth box")
+    assert queries_of(made) == {"box_5": ("the sixth box",)}
+    assert list(made.problems) == [f"box_{n}" for n in range(5)]
+
+
+def test_a_line_is_read_in_time_in_proportion_to_its_length() -> None:
+    started = time.perf_counter()
+    for line in (
+        "1" + "." * 100_000 + " x y",
+        "1 " + "a." * 50_000 + " x y",
+        "1 " + "a" * 100_000 + " y",
+        "1" * 100_000,
+    ):
+        assert queries_of(enrich(numbered(2), lambda prompt, line=line: f"{line}\n- the red one")) == {}
+    assert time.perf_counter() - started < 5
 
 
 def test_what_a_model_writes_is_not_trusted() -> None:
@@ -192,10 +216,24 @@ def test_an_endpoint_that_does_not_answer_says_why_without_the_key(status: int, 
     assert "secret" not in str(caught.value)
 
 
-@pytest.mark.parametrize("url", ["ftp://x/v1", "example.com", "http://user:pw@127.0.0.1/v1", "http://127.0.0.1/?key=1"])
+@pytest.mark.parametrize(
+    "url", ["ftp://x/v1", "example.com", "http://user:pw@127.0.0.1/v1", "http://127.0.0.1/?key=1", "http://[bad"]
+)
 def test_an_address_that_is_none_is_a_setup_error(url: str) -> None:
     with pytest.raises(SetupError, match="base url"):
         endpoint("small", base_url=url)
+
+
+def test_a_key_is_sent_without_the_line_end_of_its_file_and_no_message_shows_one_that_cannot_be_sent() -> None:
+    with chat((200, reply("hello"))) as (url, sent):
+        assert endpoint("small", base_url=url, key="secret\r\n")("x") == "hello"
+        assert sent[0][1] == "Bearer secret"
+        with pytest.raises(SetupError, match="control characters") as caught:
+            endpoint("small", base_url=url, key="sec\nret")
+        assert "ret" not in str(caught.value)
+        with pytest.raises(SetupError, match="no request can be made") as caught:
+            endpoint("small", base_url=url, key="secret–")("x")
+        assert "secret" not in str(caught.value)
 
 
 def test_a_command_reads_the_prompt_and_prints_the_answer() -> None:
@@ -254,3 +292,12 @@ def test_who_is_asked_must_be_said_once(tmp_path: Path, monkeypatch: pytest.Monk
     (tmp_path / "tools.json").write_text('[{"name": "a"}]', "utf-8")
     for more in ([], ["--ask", "x", "--model", "y"]):
         assert run(monkeypatch, "enrich", str(tmp_path / "tools.json"), "--out", str(tmp_path / "o"), *more) == 2
+
+
+def test_a_command_with_an_open_quote_is_said_to_be_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "tools.json").write_text('[{"name": "a"}]', "utf-8")
+    options = ("--out", str(tmp_path / "o"), "--ask", "echo 'x")
+    assert run(monkeypatch, "enrich", str(tmp_path / "tools.json"), *options) == 2
+    assert "is no command: No closing quotation" in " ".join(capsys.readouterr().err.split())

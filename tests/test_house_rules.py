@@ -64,7 +64,7 @@ MAY_IMPORT = {
     "toolsearch.beside":        "seams session middleware threads wording scope",
     "toolsearch.needs":         "beside",
     "toolsearch.loop":          "conversation needs",
-    "toolsearch.agent":         "loop threads layers.defaults scope",
+    "toolsearch.agent":         "loop threads layers.defaults scope functions",
     "toolsearch":               "agent search",
     # around the core
     "toolsearch.layers.*":      "seams middleware wording tokens arguments redaction scope story html",

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolsearch import Caller, Catalog, Learned, SetupError, StateError, Tool, ToolCall, ToolSearch
+from toolsearch import Caller, Catalog, Learned, Scored, SetupError, StateError, Tool, ToolCall, ToolSearch
 from toolsearch.testing import FixedIndex
 
 DAY = 86_400.0
@@ -192,6 +192,12 @@ def test_a_caller_without_a_tenant_neither_teaches_nor_learns_unless_that_is_sai
     assert ids(search, "brr freezing", ANA) == []
 
 
+def test_an_empty_tenant_is_none() -> None:
+    learned = made()
+    assert not learned.teach("brr freezing", "house/set_mode", tenant="")
+    assert learned.lessons("brr freezing", tenant="") == {}
+
+
 def test_filters_hold_for_what_was_learned() -> None:
     learned = made()
     learned.teach("make it so", "roll_dice", tenant="acme")
@@ -206,6 +212,16 @@ def test_what_others_may_not_see_takes_no_part_of_the_share() -> None:
     alone = learned.lessons("make it so", tenant="acme")
     learned.teach("make it so", "roll_dice", tenant="acme")
     assert learned.lessons("make it so", tenant="acme", among=frozenset(["house/set_mode"])) == alone
+
+
+def test_what_is_not_in_the_catalog_takes_no_part_of_the_share() -> None:
+    learned = made()
+    learned.teach("make it so", "house/set_mode", tenant="acme")
+    search = searched(learned)
+    alone = search.find("make it so", caller=Caller("ana", ["player"], "acme"))
+    for gone in ("gone", "gone too"):
+        learned.teach("make it so", gone, tenant="acme")
+    assert search.find("make it so", caller=Caller("ana", ["player"], "acme")) == alone
 
 
 # -- how far -----------------------------------------------------------------------------------------------------------
@@ -379,7 +395,15 @@ def test_what_was_learned_can_be_kept_and_names_no_user() -> None:
 
 @pytest.mark.parametrize(
     "state",
-    ["{", "[]", {}, {"format": 99, "tenants": []}, {"format": 1, "tenants": [{"tenant": "a", "past": [["q"]]}]}],
+    [
+        "{",
+        "[]",
+        "[" * 100_000,
+        {},
+        {"format": 1, "tenants": [{"tenant": "a", "past": [["q", "", {"t": {"u": [10**400, 0]}}]]}]},
+        {"format": 99, "tenants": []},
+        {"format": 1, "tenants": [{"tenant": "a", "past": [["q"]]}]},
+    ],
 )
 def test_what_is_no_export_is_refused_and_changes_nothing(state: Any) -> None:
     learned = made()
@@ -387,3 +411,34 @@ def test_what_is_no_export_is_refused_and_changes_nothing(state: Any) -> None:
     with pytest.raises(StateError, match="nothing that was learned"):
         learned.restore(state)
     assert len(learned) == 1
+
+
+class Sure:
+    """An index that is sure of the first tools it finds: by tool the confidence."""
+
+    name = "sure"
+
+    def __init__(self, found: dict[str, float]) -> None:
+        self.found = found
+
+    def add(self, tools: Sequence[Tool]) -> None: ...
+    def remove(self, ids: Sequence[str]) -> None: ...
+    def search(self, query: str, limit: int, among: Any = None) -> list[Scored]:
+        return [Scored(i, 1.0 - at / 10, confidence=p) for at, (i, p) in enumerate(self.found.items())][:limit]
+
+
+@pytest.mark.parametrize(
+    ("found", "limit", "verdict"),
+    [
+        ({"tracker/create_issue": 0.9}, 1, "weak"),  # the sure one is cut off
+        ({"tracker/create_issue": 0.9}, 5, "weak"),  # a lesson alone is the best
+        ({"house/set_mode": 0.3, "tracker/create_issue": 0.9}, 1, "weak"),
+        ({"house/set_mode": 0.9, "tracker/create_issue": 0.3}, 5, "found"),
+    ],
+)
+def test_the_verdict_is_about_the_hits_that_are_kept(found: dict[str, float], limit: int, verdict: str) -> None:
+    learned = made(weight=4.0)
+    learned.teach("it is freezing", "house/set_mode", tenant="acme")
+    hits = searched(learned, index=Sure(found)).find("it is freezing", limit, caller=ANA)
+    assert hits[0].tool.id == "house/set_mode"
+    assert hits.verdict == verdict

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from toolsearch import Caller, Catalog, SetupError, Tool, ToolCall, ToolSearch, open_index, tool
-from toolsearch.queries import Entry, Examples, digest_of, seal_of
+from toolsearch.queries import Entry, Examples, cleaned, digest_of, seal_of
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "create_issue", "server": "tracker", "description": "Create an issue."},
@@ -75,6 +77,21 @@ def test_queries_are_cleaned_bounded_and_checked_like_descriptions(tmp_path: Pat
     assert not any(query in found for query in ("", "42", "turn it up", "Make it louder", "x" * 201))
     assert found[:3] == ("quoted", "make it louder", 'the tag "urgent"')  # what hid characters is left out
     assert len(found) == 10
+
+
+def test_an_entry_of_which_no_query_is_left_can_be_kept(tmp_path: Path) -> None:
+    examples = Examples.load(written(tmp_path / "x.jsonl", {"tool": "a", "queries": ["42"], "digest": "d"}))
+    assert examples.entries["a"].queries == ()
+    examples.save(tmp_path / "x.jsonl")
+    assert Examples.load(tmp_path / "x.jsonl") == examples
+
+
+@given(st.text(st.sampled_from("ab c,;*_'\"“”"), max_size=12))
+@example("'\"turn it up,\"'")
+@example('"turn it up,"')
+@example("' *turn it up*'")
+def test_what_was_cleaned_stays_as_it_is(text: str) -> None:
+    assert cleaned(cleaned([text])) == cleaned([text])
 
 
 # -- the catalog -------------------------------------------------------------------------------------------------------

@@ -289,6 +289,17 @@ def test_a_folder_forgets_the_tools_that_have_left_the_catalog_since(engine: str
     assert len(opened()) == 1, "a catalog that is still empty says nothing of what has left it"
 
 
+def test_a_folder_forgets_them_with_the_first_tools_where_the_catalog_was_empty_at_the_start(tmp_path: Path) -> None:
+    whoosh = pytest.importorskip("toolsearch_indexes.whoosh")
+    ToolSearch(numbered(30), whoosh.WhooshIndex(tmp_path))
+    catalog = Catalog()
+    search = ToolSearch(catalog, whoosh.WhooshIndex(tmp_path))
+    assert len(search.index) == 30  # type: ignore[arg-type]
+    catalog.extend([defined("late", "Arrive late"), defined("later", "Arrive later")])
+    catalog.add(defined("last", "Arrive last"))
+    assert len(whoosh.WhooshIndex(tmp_path)) == 3
+
+
 def test_a_search_that_is_gone_no_longer_follows_the_catalog() -> None:
     catalog, index = Catalog(numbered(1)), Counting()
     search = ToolSearch(catalog, index)
@@ -388,6 +399,17 @@ def test_a_restored_session_takes_the_place_of_a_live_one() -> None:
     again = search.restore(json.dumps(live.export()))
     assert again is not live
     assert search.session("a") is again
+
+
+def test_C31_a_stored_session_belongs_to_its_caller_too() -> None:
+    search = ToolSearch(numbered(3))
+    state = search.session("a", caller=Caller("ana", ["dev"], "acme")).export()
+    for other in (None, Caller("ana"), Caller("bob", tenant="acme"), Caller("ana", tenant="rival")):
+        with pytest.raises(StateError, match="belongs to another caller"):
+            search.restore(state, caller=other)
+    assert search.restore(state, caller=Caller("ana", tenant="acme")).id == "a"  # the roles given last hold
+    older = {key: value for key, value in state.items() if key not in ("user", "tenant")}
+    assert search.restore(older, caller=Caller("bob")).id == "a"
 
 
 # -- pre-selection -----------------------------------------------------------------------------------------------------

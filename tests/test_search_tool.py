@@ -308,6 +308,14 @@ def test_the_third_vain_search_in_a_row_is_told_to_stop_and_a_hit_starts_anew() 
     assert "Stop searching" not in searched(session, query="wwxz").content
 
 
+def test_a_search_that_could_not_be_run_is_none_in_vain_and_its_problem_is_repeated() -> None:
+    session = session_with(index="regex")
+    answers = [searched(session, query="(box|mail").content for _ in range(4)]
+    assert len(set(answers)) == 1
+    assert "nothing fits" not in answers[0].lower()
+    assert "Stop searching" not in searched(session, query="zzqx").content
+
+
 def test_after_a_compaction_asking_again_is_no_repetition() -> None:
     """What the first search said is gone from the history."""
     session = session_with()

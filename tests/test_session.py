@@ -723,7 +723,7 @@ def test_a_restored_session_shows_only_what_its_caller_may_see_now() -> None:
     search = ToolSearch(SECRETS)
     session = search.session("s", caller=ADMIN)
     asked(session, "select:admin_wipe,public_read")
-    again = search.restore(session.export(), caller=GUEST)
+    again = search.restore(session.export(), caller=Caller(ADMIN.user))
     assert loaded(again) == ["public_read"]
 
 
@@ -908,6 +908,9 @@ def test_a_session_that_is_no_session_is_refused() -> None:
         good | {"format": 99},
         good | {"mode": "x"},
         good | {"found": [[1]]},
+        good | {"trail": []},
+        good | {"trail": {"led": 7}},
+        good | {"trail": {"led": {"a": [1]}}},
         {"id": 3},
     ):
         with pytest.raises(StateError, match="session"):

@@ -17,6 +17,7 @@ from toolsearch.calls import Caller, clean
 from toolsearch.conversation import Conversation
 from toolsearch.errors import SetupError, StateError
 from toolsearch.events import UserSaid, read_events, stored
+from toolsearch.functions import is_async
 from toolsearch.loop import Loop, Program, Result, Wish
 from toolsearch.middleware import checked
 from toolsearch.needs import Cancelled, Drop, Emit, Item, Receive, Spawn, Store, Visible
@@ -65,13 +66,19 @@ class Agent:
     ) -> None:
         if not callable(model):
             raise SetupError(f"a model is a function that takes a CallModel, as openai_chat.model(…) is, not {model!r}")
+        if not isinstance(_any(system), str):
+            raise SetupError(f"the system text must be text, not {system!r}")
+        if not callable(clock):
+            raise SetupError(f"a clock is a function that gives seconds since the epoch, not {clock!r}")
         found = search if isinstance(search, ToolSearch) else ToolSearch(search)
         chosen = checked(layers)
         if defaults:
             from toolsearch.layers.defaults import default_layers
 
             chosen = [*default_layers(chosen), *chosen]
-        observers = [observe] if callable(observe) else list(observe)
+        observers = [_observer(each) for each in ([observe] if callable(observe) else observe or ())]
+        if store is not None and not callable(getattr(store, "append", None)):
+            raise SetupError(f"a store has append, load, delete and list, as SqliteStore(…) has; {store!r} has not")
         self.program = Program(model, found, system, chosen, observers, clock)
         self._live: dict[str, Loop] = {}
         self.store: Journals = store or _found_store(chosen) or _Kept(found.settings.max_sessions, self._live)
@@ -118,7 +125,7 @@ class Agent:
     ) -> Iterator[Visible | Result]:
         """As `run`, giving every event as it happens, and the result at the end. Closing it cancels the turn."""
         inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
-        wish = Wish(_id(session), caller, _said(said), decisions or {})
+        wish = Wish(_id(session), caller, _said(said), {} if decisions is None else decisions)
         turn = self._begin(wish, inbox.put)
         answer: Any = None
         error: BaseException | None = None
@@ -134,6 +141,10 @@ class Agent:
                         raise closing from None
                     yield end.value
                     return
+                except BaseException:
+                    if closing is not None:  # whoever left gets what made him leave
+                        raise closing from None
+                    raise
                 answer = error = None
                 try:
                     match need:
@@ -169,7 +180,7 @@ class Agent:
         def post(item: Item) -> None:
             loop.call_soon_threadsafe(inbox.put_nowait, item)
 
-        wish = Wish(_id(session), caller, _said(said), decisions or {})
+        wish = Wish(_id(session), caller, _said(said), {} if decisions is None else decisions)
         turn = self._begin(wish, post)
         answer: Any = None
         error: BaseException | None = None
@@ -186,6 +197,10 @@ class Agent:
                         raise closing from None
                     yield end.value
                     return
+                except BaseException:
+                    if closing is not None:  # whoever left gets what made him leave
+                        raise closing from None
+                    raise
                 answer = error = None
                 try:
                     match need:
@@ -217,15 +232,16 @@ class Agent:
         Every open call is answered as cancelled. A sync tool cannot be stopped: its `ToolContext.cancelled` is set, and
         what it returns is dropped.
         """
-        turn = self._live.get(session)
+        turn = self._live.get(_id(session))
         if turn is not None:
             turn.cancel()
         return turn is not None
 
     def conversation(self, session: str, *, caller: Caller | None = None) -> Conversation:
         """A conversation as its journal has it now: its transcript, what is waiting, what it has found."""
-        facts = read_events(self.store.load(session))
-        return Conversation.replay(self.program.search, facts, session_id=session, caller=caller)
+        session_id = _id(session)
+        facts = read_events(self.store.load(session_id))
+        return Conversation.replay(self.program.search, facts, session_id=session_id, caller=caller)
 
     def _append(self, turn: Loop, need: Store) -> None:
         facts = [stored(event) for event in need.events]
@@ -264,6 +280,19 @@ class Agent:
         return f"Agent({self.program.search!r}, {len(self.program.layers)} layers)"
 
 
+def _any(value: object) -> object:
+    """A value whose declared type is not trusted: it comes from whoever calls."""
+    return value
+
+
+def _observer(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    if not callable(function):
+        raise SetupError(f"an observer is a function that takes an event, not {function!r}")
+    if is_async(function):
+        raise SetupError(f"the observer {function!r} is async: an observer is a plain function, called for each event")
+    return function
+
+
 def _id(session: str | None) -> str:
     if session is not None and not (session and isinstance(session, str)):
         raise SetupError(f"a session id must be text, not {session!r}; leave it out for a new conversation")
@@ -273,6 +302,8 @@ def _id(session: str | None) -> str:
 def _said(said: str | UserSaid | None) -> UserSaid | None:
     if said is not None and not isinstance(said, str | UserSaid):
         raise SetupError(f"what the user said must be text or UserSaid, not {said!r}")
+    if isinstance(said, UserSaid) and not isinstance(_any(said.text), str):
+        raise SetupError(f"the text of UserSaid must be text, not {said.text!r}")
     return UserSaid(said) if isinstance(said, str) else said
 
 

@@ -59,11 +59,17 @@ def endpoint(
     A busy or unreachable one is asked three times. The returned function raises `SetupError` where asking again cannot
     help, such as for a wrong key, and `OSError` otherwise; the key is in no message.
     """
-    parts = urlsplit(base_url)
+    try:
+        parts = urlsplit(base_url)
+    except ValueError as error:
+        raise SetupError(f"the base url {base_url[:60]!r} is no address: {error}") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
         raise SetupError(f"the base url of an endpoint begins with http:// or https://, unlike {base_url[:60]!r}")
     if parts.username or parts.query:
         raise SetupError("the base url holds a user or a query; pass the key by itself")
+    key = key.strip()
+    if not key.isprintable():
+        raise SetupError("the key holds control characters; it is not shown here")
     url = base_url.rstrip("/").removesuffix("/chat/completions") + "/chat/completions"
     headers = {"Content-Type": "application/json", **({"Authorization": f"Bearer {key}"} if key else {})}
 
@@ -83,6 +89,10 @@ def endpoint(
                     raise SetupError(f"{url} answered with {problem}") from None
             except (OSError, http.client.HTTPException) as error:
                 problem = str(getattr(error, "reason", "") or error) or type(error).__name__
+            except SetupError:
+                raise
+            except ValueError:  # its text may hold the key
+                raise SetupError(f"no request can be made of {url}, the model's name and the key") from None
         raise OSError(f"{url} gave no answer in {_TRIES} tries: {problem}")
 
     return ask

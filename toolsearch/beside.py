@@ -23,7 +23,7 @@ from toolsearch.middleware import Perform, acalled, adrive, called, drive, layer
 from toolsearch.scope import in_call
 from toolsearch.seams import Call, CallModel
 from toolsearch.session import Session
-from toolsearch.threads import in_thread, start
+from toolsearch.threads import TIMEOUT_SECONDS, in_thread, start
 
 __all__ = ["Activity", "Asking", "Calling", "Doing", "Outcome"]
 
@@ -137,6 +137,8 @@ class Calling:
             steps = layered(self.layers, "around_tool")(call)
             try:
                 result = _checked_result(call, drive(steps, self._perform, post))
+            except SetupError:  # of a layer; what a tool raises is an answer already
+                raise
             except Exception as error:
                 result = _layer_failed(call, error)
             post(Outcome(call.asked, result, time.monotonic() - began, self.found.get(call.asked.id)))
@@ -148,6 +150,8 @@ class Calling:
             steps = layered(self.layers, "around_tool")(call)
             try:
                 result = _checked_result(call, await adrive(steps, self._aperform, post))
+            except SetupError:
+                raise
             except Exception as error:
                 result = _layer_failed(call, error)
             post(Outcome(call.asked, result, time.monotonic() - began, self.found.get(call.asked.id)))
@@ -157,7 +161,7 @@ class Calling:
         seconds = _least(wanted.seconds, self.seconds)
         if self.stopped.is_set():  # a layer tries again what nobody waits for
             return wording.stopped(call.asked, cancelled=True, begun=False)
-        if seconds is None:
+        if seconds is None or seconds > TIMEOUT_SECONDS:
             return self._handled(call, self.stopped)
         flag, done = threading.Event(), queue.SimpleQueue[ToolResult]()
 

@@ -98,7 +98,11 @@ def enrich(
     catalog = Catalog(read_tools(tools))
     known = Examples.load(out) if Path(out).exists() else Examples()
     if ask is not None:
-        asked, by = command(shlex.split(ask)), shlex.split(ask)[0] if ask.strip() else ""
+        try:
+            words = shlex.split(ask)
+        except ValueError as error:
+            raise SetupError(f"--ask {ask!r} is no command: {error}") from None
+        asked, by = command(words), words[0]
     else:
         asked, by = endpoint(str(model), base_url=base_url, key=os.environ.get(key_variable, "")), str(model)
     today = datetime.now(UTC).date().isoformat()

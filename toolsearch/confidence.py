@@ -72,8 +72,10 @@ def verdict(
     """What a search comes to, from P(relevant) of its hits and P(some tool can do it); None where that is not known.
 
     "found": some hit is relevant with the probability `found`. "none": that any tool can do it is less likely than
-    `none`. "weak": neither.
+    `none`, or there are no hits. "weak": neither.
     """
+    if not confidences:
+        return "none"
     known = [p for p in confidences if p is not None]
     if known and max(known) >= found:
         return "found"

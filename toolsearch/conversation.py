@@ -135,6 +135,11 @@ class Conversation:
         return tuple(slot.call for slot in self._slots.values() if slot.result is None)
 
     @property
+    def begun(self) -> frozenset[str]:
+        """Ids of the open calls that were begun, by whatever process."""
+        return frozenset(slot.call.id for slot in self._slots.values() if slot.started and slot.result is None)
+
+    @property
     def turn(self) -> Turn:
         return Turn(tuple(self._journal), self._began)
 

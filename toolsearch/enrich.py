@@ -60,7 +60,10 @@ def enrich(
             failures = FAILURES if isinstance(error, SetupError) else failures + 1
             continue
         failures = 0
-        told = _read(answer, batch)
+        try:
+            told = _read(answer, batch)
+        except Exception:  # whatever a model wrote
+            told = {}
         for tool in batch:
             if kept := cleaned(told.get(tool.id, ()))[:queries]:
                 entries[tool.id] = Entry(tool.id, kept, digest_of(tool), by, date, seal_of(kept))
@@ -108,7 +111,8 @@ def _told(number: int, tool: Tool) -> dict[str, Any]:
 
 # -- what it answers ---------------------------------------------------------------------------------------------------
 
-_HEADING = re.compile(r"^\W*(?:tool\s+)?(\d+)[.):\s-]*(?:\W*([^\s:*`]+)[\W]*)?$", re.IGNORECASE)
+# Possessive, so that a line costs time in proportion to its length.
+_HEADING = re.compile(r"^\W*+(?:tool\s+)?(\d++)\W*+(?:(\w(?:[^\s:*`]*\w)?)\W*+)?$", re.IGNORECASE)
 _BULLET = re.compile(r"^\s*(?:[-*•–]|\d+[.)]|[a-z][.)])\s+")
 
 
@@ -139,19 +143,18 @@ def _json_values(text: str) -> Iterator[Any]:
 def _from_json(value: Any, names: Mapping[str, str], tools: Sequence[Tool]) -> dict[str, list[Any]]:
     if isinstance(value, Mapping):
         if len(value) == 1 and isinstance(inner := next(iter(value.values())), Mapping | list):
-            key = str(next(iter(value))).casefold()
+            key = str(next(iter(value))).strip().casefold()
             if key not in names:
                 return _from_json(inner, names, tools)  # {"tools": …}
-        found = {
-            names[key.casefold()]: _texts_in(item) for key, item in value.items() if key.strip().casefold() in names
-        }
+        keys = {key: key.strip().casefold() for key in value}
+        found = {names[keys[key]]: _texts_in(item) for key, item in value.items() if keys[key] in names}
         return {tool_id: texts for tool_id, texts in found.items() if texts}
     if not isinstance(value, list):
         return {}
     if all(isinstance(item, Mapping) for item in value):
         told: dict[str, list[Any]] = {}
         for item in value:
-            which = next((str(item[k]) for k in ("number", "tool", "id", "name") if k in item), "").casefold()
+            which = next((str(item[k]) for k in ("number", "tool", "id", "name") if k in item), "").strip().casefold()
             if which in names:
                 told[names[which]] = _texts_in(item)
         return told

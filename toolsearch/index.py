@@ -160,8 +160,9 @@ def find(
     Order: tools the query names exactly (by id, name or base name, in any case and punctuation), all of them, even
     beyond `limit`; then the index's by score, equal scores by id, and like tools of more than three servers behind the
     others. `limit` is clamped to 1…100, and is 5 where it is no number. `among` are the ids the caller may see; nothing
-    else is scored, returned, suggested or counted. `found` and `none` are the probabilities from which the verdict is
-    "found", and below which it is "none" and nothing is returned; with 0, hits always are.
+    else is returned or suggested, though an index may weigh words by all it holds. `found` and `none` are the
+    probabilities from which the verdict is "found", and below which it is "none" and nothing is returned; with 0, hits
+    always are.
     """
     text = clean(query if isinstance(query, str) else "" if query is None else str(query))[:QUERY_CHARACTERS].strip()
     if not text:

@@ -13,14 +13,14 @@ import re
 import threading
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 from toolsearch.calls import clean
 from toolsearch.catalog import Tool
+from toolsearch.confidence import FOUND, Verdict
 from toolsearch.errors import SetupError, StateError
 from toolsearch.index import Hit, Hits, Matched
 
@@ -139,7 +139,7 @@ class Learned:
         return True
 
     def lessons(
-        self, query: str, *, tenant: str | None = None, among: AbstractSet[str] | None = None
+        self, query: str, *, tenant: str | None = None, among: Container[str] | None = None
     ) -> dict[str, Lesson]:
         """What this tenant's past says for a query: tools by id, out of `among` (None: all).
 
@@ -208,7 +208,7 @@ class Learned:
                         for i, users in tools.items()
                     }
                     bucket.put(_key(query), _Past(query, _pieces(query), str(teacher), counted))
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
             raise StateError(f"this is nothing that was learned: {type(error).__name__}: {error}") from None
         with self._lock:
             self._buckets = buckets
@@ -216,7 +216,7 @@ class Learned:
     # -- inside ------------------------------------------------------------------------------------------------------
 
     def _serves(self, tenant: str | None) -> bool:
-        return self.without_tenant or tenant is not None
+        return self.without_tenant or bool(tenant)
 
     def _make_room(self, bucket: _Bucket, who: str) -> None:
         """Room for one more: from the teacher's own, if these are a large part already, else from the oldest."""
@@ -261,11 +261,12 @@ class Learned:
         return found
 
 
-def raised(hits: Hits, lessons: Mapping[Tool, Lesson], weight: float, limit: int) -> Hits:
+def raised(hits: Hits, lessons: Mapping[Tool, Lesson], weight: float, limit: int, found: float = FOUND) -> Hits:
     """The hits with `weight` times a lesson's share of the best score added to each tool's own, best first.
 
     Tools that were not found come in with that alone. Those that the query named stay in front, however many; a query
-    that is but names stays as it is. Where an index was sure that nothing fits, the verdict is "weak" then.
+    that is but names stays as it is. Where an index was sure that nothing fits, the verdict is "weak" then; so it
+    is where "found" is not true of what is kept: the best came in by a lesson alone, or none is so sure as `found`.
     """
     exact = [hit for hit in hits if hit.exact]
     rest = {hit.tool.id: hit for hit in hits if not hit.exact}
@@ -287,7 +288,9 @@ def raised(hits: Hits, lessons: Mapping[Tool, Lesson], weight: float, limit: int
     kept = (*exact, *ranked[: max(0, limit - len(exact))])
     if not kept:
         return hits
-    return replace(hits, hits=kept, near=(), problem=None, verdict="weak" if hits.verdict == "none" else hits.verdict)
+    sure = kept[0].confidence is not None and max(hit.confidence or 0.0 for hit in kept) >= found
+    said: Verdict | None = "weak" if hits.verdict == "none" or (hits.verdict == "found" and not sure) else hits.verdict
+    return replace(hits, hits=kept, near=(), problem=None, verdict=said)
 
 
 def _words(query: str) -> list[str]:

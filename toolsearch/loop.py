@@ -109,6 +109,7 @@ class Loop:
         self._post = post
         self._keys = 0
         self._shown = False  # whether pieces of the reply that is coming in were shown
+        self._own: set[str] = set()  # calls whose reply came in this process
         self._started: set[str] = set()  # calls that this process has begun
         self._torn = False  # whether a store refused facts: what is kept is not what this turn knows
         self._given: Any = None  # what a model said in the last reply that has a message of the provider's own
@@ -159,13 +160,13 @@ class Loop:
             result = yield from self._interpret(steps, self._rounds)
             return (yield from self._ended(result))
         except Cancelled:
-            yield from self._stopped("cancelled")
+            yield from self._closed("cancelled")
             return self.conversation.next()
         except GeneratorExit:
             raise
         except BaseException as error:
             try:
-                yield from self._stopped("failed", f"{type(error).__name__}: {error}"[:2_000])
+                yield from self._closed("failed", f"{type(error).__name__}: {error}"[:2_000])
             except Exception:
                 log.exception("the end of the turn could not be stored")
             raise
@@ -275,6 +276,14 @@ class Loop:
         denied = ToolDenied(call.id, reason, self._actor, expired, self._now())
         yield from self._record(denied, self._returned(call, _declined(call, denied, waiting.kind), by="person"))
 
+    def _closed(self, reason: str, text: str = "") -> Ops:
+        """As `_stopped`, to its end, even if whoever reads the events leaves meanwhile."""
+        while True:
+            try:
+                return (yield from self._stopped(reason, text))
+            except Cancelled:
+                continue  # what is open still gets its answer; a driver says so once
+
     def _stopped(self, reason: str, text: str = "", value: Any = None) -> Ops:
         """Ends the turn where it is: every open call gets an answer, so that the conversation is whole."""
         if reason != "superseded":  # another turn follows at once
@@ -282,7 +291,11 @@ class Loop:
         if self._torn or not self.conversation.running:
             return
         for call in self.conversation.open:
-            result = wording.stopped(call, cancelled=reason == "cancelled", begun=call.id in self._started)
+            begun = call.id in self.conversation.begun
+            if begun and call.id not in self._started:  # by a process that did not finish it
+                result = wording.interrupted(call)
+            else:
+                result = wording.stopped(call, cancelled=reason == "cancelled", begun=begun)
             yield from self._answer(call, result)
         yield from self._record(RunEnded(reason, text, value, self._now()))
 
@@ -309,6 +322,7 @@ class Loop:
         finally:
             self._unasked = False
         asked = self.conversation.settled(reply.calls)
+        self._own |= {call.id for call in asked}
         # What a layer has changed must not come back with the provider's own message.
         raw = reply.raw if _said(reply) == self._given else None
         replied = ModelReplied(
@@ -405,6 +419,9 @@ class Loop:
                 result = ToolResult(call.id, call.name, call.status, call.answer)
                 yield from self._answer(call, result)
                 results[call.id] = result
+            elif self._has_changed(call, request):
+                results[call.id] = result = wording.changed(call)
+                yield from self._answer(call, result)
             else:
                 running.append(request.call(call))
         reply = self.turn.replies[-1]
@@ -418,12 +435,19 @@ class Loop:
             results |= yield from self._stage(stage, seconds)
         return results
 
+    def _has_changed(self, call: Asked, request: Round) -> bool:
+        """Whether a tool is no more what it was when its call was judged: by a person, or before a restart."""
+        if call.kind != "tool" or (call.id in self._own and call.id not in request.approved):
+            return False
+        live = self.conversation.session.live(call.tool)
+        return live is not None and live.digest != call.digest
+
     def _stage(self, jobs: Sequence[Sequence[Call]], seconds: float | None) -> Ops:
         """Runs jobs beside each other, the calls of each in order. Searches are one job: their order counts."""
         now = self._now()
         calls = {call.asked.id: call for job in jobs for call in job}
-        yield from self._record(*(ToolStarted(call_id, now) for call_id in calls))
         self._started |= calls.keys()
+        yield from self._record(*(ToolStarted(call_id, now) for call_id in calls))
         keys = {}
         for job in jobs:
             keys[self._key()] = job
@@ -435,6 +459,8 @@ class Loop:
             if item is None or item.key not in keys:
                 continue
             if item.done:
+                if isinstance(item.error, SetupError):  # of a layer; a tool's own is an answer
+                    raise item.error
                 for call in keys.pop(item.key):
                     if call.asked.id not in results:  # whoever ran it ended without an answer
                         error = item.error or RuntimeError("it ended without an answer")
@@ -614,11 +640,18 @@ def _failed_gate(layer: Any, request: Any, error: BaseException) -> Any:
 
 
 def _is_plain(value: Any) -> bool:
-    """Whether a value can be stored as it is."""
+    """Whether a value can be stored as it is; one that is nested without end cannot."""
+    try:
+        return _is_json(value)
+    except RecursionError:
+        return False
+
+
+def _is_json(value: Any) -> bool:
     if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _is_plain(item) for key, item in value.items())
+        return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
     return (
         value is None
         or isinstance(value, str | int | float)
-        or (isinstance(value, list | tuple) and all(map(_is_plain, value)))
+        or (isinstance(value, list | tuple) and all(map(_is_json, value)))
     )

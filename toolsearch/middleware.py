@@ -309,7 +309,10 @@ class _Plain:
     """A layer from plain functions."""
 
     def __init__(self, seam: str, first: Callable[[Any], Any] | None, last: Callable[[Any], Any] | None) -> None:
+        if not callable(first or last):
+            raise SetupError(f"before() and after() take a function, not {first or last!r}")
         self.name = getattr(first or last, "__name__", "plain")
+        self.buffers = seam == "around_model" and last is not None  # what it may change is not shown before
 
         def around(given: Any) -> Steps:
             if first is not None:

@@ -111,12 +111,20 @@ def cleaned(texts: Iterable[Any]) -> tuple[str, ...]:
         if not isinstance(text, str) or len(text) > 4 * CHARACTERS:
             continue
         clear, flags = clean_text(text)
-        query = " ".join(clear.split()).strip(_AROUND)
-        if len(query) > 1 and query[0] in _QUOTES and query[-1] in _QUOTES and not set(_QUOTES) & set(query[1:-1]):
-            query = query[1:-1]
+        query = " ".join(clear.split())
+        while (inner := _bare(query)) != query:
+            query = inner
         if not flags and len(query) <= CHARACTERS and sum(char.isalpha() for char in query) > 1:
             kept.setdefault(query.casefold(), query)
     return tuple(kept.values())[:QUERIES]
+
+
+def _bare(query: str) -> str:
+    """Without what stands around it, and then without one pair of quotes."""
+    query = query.strip(_AROUND)
+    if len(query) > 1 and query[0] in _QUOTES and query[-1] in _QUOTES and not set(_QUOTES) & set(query[1:-1]):
+        return query[1:-1]
+    return query
 
 
 def _entry(line: Any) -> Entry:
@@ -138,7 +146,9 @@ def _entry(line: Any) -> Entry:
 def _line(entry: Entry) -> str:
     told = {"tool": entry.tool, "queries": list(entry.queries), "digest": entry.digest, "by": entry.by}
     told |= {"date": entry.date, "seal": entry.seal}
-    return json.dumps({key: value for key, value in told.items() if value}, ensure_ascii=False) + "\n"
+    return (
+        json.dumps({key: value for key, value in told.items() if value or key == "queries"}, ensure_ascii=False) + "\n"
+    )
 
 
 def digest_of(tool: Tool) -> str:

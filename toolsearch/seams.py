@@ -244,6 +244,9 @@ class Approve:
     def __post_init__(self) -> None:
         if self.remember not in ("", "tool", "session"):
             raise SetupError(f"an approval is remembered for the 'tool' or the 'session', not for {self.remember!r}")
+        given: object = self.arguments
+        if given is not None and not isinstance(given, Mapping):
+            raise SetupError(f"the arguments of an approval are an object, or None to leave them, not {given!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,6 +254,11 @@ class Deny:
     """The call may not run."""
 
     reason: str = ""
+
+    def __post_init__(self) -> None:
+        reason: object = self.reason
+        if not isinstance(reason, str):
+            raise SetupError(f"the reason of a refusal is text, not {reason!r}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,6 +271,18 @@ class Answer:
     content: str
     data: Any = None
     said: UserSaid | None = None
+
+    def __post_init__(self) -> None:
+        content, said = _any(self.content), _any(self.said)
+        if not isinstance(content, str):
+            raise SetupError(f"an answer is text, not {content!r}; `data` may hold an object beside it")
+        if said is not None and not isinstance(said, UserSaid):
+            raise SetupError(f"what the user said beside an answer is a UserSaid, not {said!r}")
+
+
+def _any(value: object) -> object:
+    """A value whose declared type is not trusted: it comes from whoever calls."""
+    return value
 
 
 Decision = Approve | Deny | Answer

@@ -97,7 +97,7 @@ class ToolSearch:
     ) -> Hits:
         """As `find`, with what the caller's tenant has taught added to the scores."""
         tenant = None if caller is None else caller.tenant
-        lessons = learned.lessons(str(query or ""), tenant=tenant, among=among)
+        lessons = learned.lessons(str(query or ""), tenant=tenant, among=self.catalog if among is None else among)
         pinned = {t.id for t in self.pinned}
         told = {
             tool: lesson
@@ -107,7 +107,7 @@ class ToolSearch:
         if not told:
             return self._find(query, limit, among)
         hits = self._find(query, clamped(limit) + DEEPER, among)
-        return raised(hits, told, learned.weight, clamped(limit))
+        return raised(hits, told, learned.weight, clamped(limit), self.settings.found)
 
     def _find(self, query: str, limit: int, among: frozenset[str] | None) -> Hits:
         settings = self.settings
@@ -196,14 +196,18 @@ class ToolSearch:
     def restore(self, state: Mapping[str, Any] | str, *, caller: Caller | None = None) -> Session:
         """A session from what `Session.export` gave; it takes the place of a live one with its id.
 
-        The state is trusted: never take it from a client. Raises `StateError` for what is none.
+        The state is trusted: never take it from a client. Raises `StateError` for what is none, and for
+        the session of another user or tenant.
         """
         try:
             held = json.loads(state) if isinstance(state, str) else state
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise StateError(f"this is no exported session: {error}") from None
         if not isinstance(held, Mapping) or not isinstance(held.get("id"), str):
             raise StateError("this is no exported session: it has no id")
+        mine = caller or Caller()
+        if (held.get("user", mine.user), held.get("tenant", mine.tenant)) != (mine.user, mine.tenant):
+            raise StateError(f"the session {held['id']!r} belongs to another caller")
         with self._lock:
             session = self._keep(Session.restored(self, held, caller))
         self._tell_evicted()
@@ -309,6 +313,7 @@ class ToolSearch:
         """Puts the catalog into the index, and every later change of it; pinned tools stay out."""
         pinned = {t.id for t in self.pinned}
         me = weakref.ref(self)
+        self._tidied = False
 
         def changed(change: Change) -> None:
             search = me()
@@ -323,6 +328,7 @@ class ToolSearch:
                 added = [t for t in change.added if t.id not in pinned]
                 stays = {t.id for t in added}  # `add` replaces them: so no search meets a moment without them
                 search.index.remove([t.id for t in change.removed if t.id not in stays])
+                search._tidy()
                 search._add(added)
             except SetupError:
                 log.exception("the index %r has not taken over a change of the catalog", search.index.name)
@@ -330,12 +336,21 @@ class ToolSearch:
         end = self.catalog.subscribe(changed)
         try:
             searched = [t for t in self.catalog if t.id not in pinned]
-            if searched and callable(keep_only := getattr(self.index, "keep_only", None)):
-                keep_only([t.id for t in searched])
+            self._tidy()
             self._add(searched)
         except BaseException:
             end()
             raise
+
+    def _tidy(self) -> None:
+        """Once: what an index kept of tools that have left goes. A catalog that is still empty says nothing of that."""
+        if self._tidied:
+            return
+        pinned = {t.id for t in self.pinned}
+        if searched := [t.id for t in self.catalog if t.id not in pinned]:
+            if callable(keep_only := getattr(self.index, "keep_only", None)):
+                keep_only(searched)
+            self._tidied = True
 
     def _add(self, tools: Sequence[Tool]) -> None:
         """Indexes tools; where the index refuses a batch, one by one, so that a bad one costs only itself.

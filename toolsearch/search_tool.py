@@ -162,10 +162,16 @@ class Outcome:
     evicted: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
     call_tool: str | None = None  # in "bridge", where schemas are shown because the model sees them nowhere else
+    refuses: bool = False  # calls of tools that are not loaded
 
     @property
     def empty(self) -> bool:
         return not self.new and not self.already
+
+    @property
+    def failed(self) -> bool:
+        """Whether some query could not be run."""
+        return any(hits.problem for hits in self.answers)
 
     @property
     def data(self) -> dict[str, Any]:
@@ -197,24 +203,21 @@ class Outcome:
             how = f"through {self.call_tool}" if self.call_tool else "by name from your next step on"
             parts.append(f"Loaded {many}; call {them} {how}.")
         shown: set[str] = set()
-        listed: list[Hits] = []
         for hits in self.answers:
             found = [h.tool for h in hits if h.tool.id in new]
             lines = [self.line(t) for t in found if t.id not in shown]
             heading = f"For {_quoted(hits.query)}:"
             if lines:
                 parts += [*([heading] if len(self.answers) > 1 else []), *lines]
-                listed.append(hits)
             elif found:
                 parts.append(f"{heading} {_some([self._called(t) for t in found], 2)}, listed above.")
             shown |= {t.id for t in found}
             parts += self._shortfalls(hits)
-        if weak := [_quoted(hits.query) for hits in listed if hits.verdict == "weak"]:
-            which = "These" if len(weak) == len(listed) else f"Those for {_some(weak, 8)}"
-            parts.append(f"{which} may not fit: check before you call, or search in other words.")
         if self.already:
             how = f"call them through {self.call_tool}" if self.call_tool else "call directly"
             parts.append(f"Already loaded, {how}: {_some([self._called(t) for t in self.already], 20)}.")
+        if caution := self.caution():
+            parts.append(caution)
         if self.left_out:
             parts.append(f"Fitting too, but left out to keep this short: {len(self.left_out)}. Ask more narrowly.")
         if self.request.left_out:
@@ -228,6 +231,16 @@ class Outcome:
             if self._concerns(s)
         ]
         return "\n".join(parts)
+
+    def caution(self) -> str:
+        """That what was found for some query may not fit, and for which; empty where none is doubtful."""
+        told = {t.id for t in (*self.new, *self.already)}
+        answered = [hits for hits in self.answers if any(h.tool.id in told for h in hits)]
+        weak = [_quoted(hits.query) for hits in answered if hits.verdict == "weak"]
+        if not weak:
+            return ""
+        which = "These" if len(weak) == len(answered) else f"Those for {_some(weak, 8)}"
+        return f"{which} may not fit: check before you call, or search in other words."
 
     def _concerns(self, server: str) -> bool:
         """Whether a missing server may be why a search fell short, or is what it asked for."""
@@ -245,7 +258,8 @@ class Outcome:
             said.append(hits.problem)
         elif not hits and not hits.unknown:
             near = ", ".join(map(self._called, hits.near))
-            take = " (call one by its name if it does fit)" if hits.verdict == "none" else ""
+            way = "search for one by its name" if self.refuses else "call one by its name if it does fit"
+            take = f" ({way})" if hits.verdict == "none" else ""
             place = f" in the category {self.request.category!r}" if self.request.category else ""
             said.append(
                 f"Nothing fits {_quoted(hits.query)}{place}."

@@ -412,8 +412,6 @@ class Session:
     # -- searching -----------------------------------------------------------------------------------------------
 
     def _searched(self, call: ToolCall, request: Request) -> ToolResult:
-        with self._lock:
-            times = self._asked[request.key] = self._asked.get(request.key, 0) + 1
         try:
             outcome = self._look_up(request)  # without the lock: other calls do not wait for an index
             with self._lock:
@@ -423,9 +421,16 @@ class Session:
             text = f"The search failed: {_reason(error)}. Use a listed tool, or say what happened."
             return _answer(call, "failed", text)
         with self._lock:
-            self._in_vain = self._in_vain + 1 if outcome.empty else 0
+            times = 0
+            if not (outcome.empty and outcome.failed):  # what could not be searched was not searched in vain
+                times = self._asked[request.key] = self._asked.get(request.key, 0) + 1
+                self._in_vain = self._in_vain + 1 if outcome.empty else 0
             text = self._braked(outcome, times) or outcome.text()
             return _answer(call, "ok", text, outcome.data)
+
+    def live(self, tool_id: str) -> Tool | None:
+        """A tool as the catalog holds it now, if the caller may see it."""
+        return self._tools.live(tool_id)
 
     def load(self, ids: Iterable[str]) -> None:
         """Loads tools without a search, for the next request; ids the caller may not see are left out."""
@@ -446,6 +451,7 @@ class Session:
         search = self._search
         bridge = self._settings.call_tool if self.mode == "bridge" else None
         outcome = Outcome(request, {}, call_tool=bridge, missing=search.missing(self.caller))
+        outcome.refuses = self._settings.not_loaded == "refuse"
         category = None
         if (asked := request.category) is not None:
             known = search.places(self.caller)[1]
@@ -490,10 +496,14 @@ class Session:
 
     def _braked(self, outcome: Outcome, times: int) -> str | None:
         """A short answer in place of a long one, where searching again leads nowhere."""
+        if outcome.failed:
+            return None
         if times > 1 and outcome.already and not outcome.new:
             names = ", ".join(outcome.names[t.id] for t in outcome.already[:10])
+            doubt = f" {caution}" if (caution := outcome.caution()) else ""
             return (
                 f"You have searched for this already. Loaded are: {names}. Call one now, or search for something else."
+                f"{doubt}"
             )
         if times > 1 and outcome.empty:
             return (
@@ -530,9 +540,12 @@ class Session:
     def export(self) -> dict[str, Any]:
         """The session as JSON-ready data, for `ToolSearch.restore`. Keep it where the client cannot change it."""
         with self._lock:
+            caller = self.caller or Caller()
             return {
                 "format": FORMAT,
                 "id": self.id,
+                "user": caller.user,
+                "tenant": caller.tenant,
                 "mode": self.mode,
                 "why": self._why,
                 **self._tools.export(),
@@ -568,7 +581,7 @@ class Session:
             self._asked, self._in_vain = dict(state["asked"]), int(state["in_vain"])
             self._schemas = dict(state["schemas"])
             self._trail = Trail.restored(state.get("trail", {}))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise StateError(f"this is no exported session: {type(error).__name__}: {error}") from None
 
     def __repr__(self) -> str:

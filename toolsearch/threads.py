@@ -10,7 +10,9 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import TypeVar
 
-__all__ = ["in_thread", "start", "within"]
+__all__ = ["TIMEOUT_SECONDS", "in_thread", "start", "within"]
+
+TIMEOUT_SECONDS = 1e9  # a longer wait, which no clock can time, is one without end
 
 T = TypeVar("T")
 
@@ -32,7 +34,7 @@ def within(function: Callable[[], T], seconds: float) -> T:
 
     start(run)
     try:
-        value, error = done.get(timeout=seconds)
+        value, error = done.get(timeout=seconds if seconds <= TIMEOUT_SECONDS else None)
     except queue.Empty:
         raise TimeoutError(f"no answer within {seconds:g} s") from None
     if error is not None:

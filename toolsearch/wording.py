@@ -133,6 +133,12 @@ def stopped(call: Asked, *, cancelled: bool, begun: bool) -> ToolResult:
     return _said(call, status, f"was {status}: {why}, and {state}. Ask before you try again.")
 
 
+def changed(call: Asked) -> ToolResult:
+    """The tool was changed after its call was judged."""
+    text = "did not run: the tool has changed since this call was made. Call it again as it is defined now."
+    return _said(call, "expired", text)
+
+
 def timed_out(call: Asked, error: TimeoutError) -> ToolResult:
     """The tool did not answer in time."""
     return _said(call, "timed_out", f"timed out: {error}. It may still be running. Check before you try again.")

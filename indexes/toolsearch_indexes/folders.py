@@ -93,7 +93,12 @@ class Folder:
         if self._writer == threading.get_ident():
             yield
             return
-        with (self.path / LOCK).open("ab") as file:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)  # somebody may have removed it while it is in use
+            lock = (self.path / LOCK).open("ab")
+        except OSError as error:
+            raise SetupError(f"the index in {str(self.path)!r} cannot be written: {error}") from None
+        with lock as file:
             wait = self._lock_seconds if monotonic() - self._gave_up > self._lock_seconds else 0.0
             until = monotonic() + wait
             while not _locked(file.fileno()):
@@ -167,7 +172,7 @@ class Folder:
     def _mark(self) -> dict[str, Any] | None:
         try:
             mark = json.loads((self.path / MARK).read_bytes())
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             return None
         return mark if isinstance(mark, dict) else None
 

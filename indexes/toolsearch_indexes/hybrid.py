@@ -12,18 +12,19 @@ import re
 import threading
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 
 from toolsearch.catalog import Tool
 from toolsearch.confidence import Fit
 from toolsearch.errors import QueryError, SetupError
 from toolsearch.index import QUERY_CHARACTERS, Scored
-from toolsearch_indexes.confidence import DEPTH, Candidate, answer, fitted, placed, usual_cosine
+from toolsearch_indexes.confidence import DEPTH, Answer, Candidate, answer, fitted, placed, usual_cosine
 from toolsearch_indexes.document import texts
-from toolsearch_indexes.encoders import Encoder
+from toolsearch_indexes.encoders import Encoder, EncoderError
 from toolsearch_indexes.keyword import Found, KeywordIndex
 from toolsearch_indexes.stem import stem
 from toolsearch_indexes.text import sentences, spellings
-from toolsearch_indexes.vector import NEAR, NEAR_ALONE, ToolVectors, meant
+from toolsearch_indexes.vector import NEAR, NEAR_ALONE, TOOLS_AT_ONCE, EncoderChanged, ToolVectors, meant
 
 __all__ = ["HybridIndex"]
 
@@ -43,7 +44,8 @@ class HybridIndex:
     `keyword_weight` is the share of the words in a score; `near` and `near_alone` are as in `VectorIndex`, for tools
     that no words speak for. A query of several sentences is searched whole and by sentence.
 
-    If the encoder fails later, words alone are searched, and the answer says so in `degraded`.
+    If the encoder fails later, words alone are searched, and the answer says so in `degraded`. Tools that it refuses
+    are found by their words; it is asked for them again with the next `add`.
     """
 
     name = "hybrid"
@@ -74,18 +76,41 @@ class HybridIndex:
             self._words.add(tools)
             new = {tool.id: tool for tool in tools}
             self._tools |= new
-            waiting = self._waiting | new
-            try:
-                self._vectors.add(waiting.values())
-                waiting = {}
-            except SetupError:
-                raise
-            except Exception:
-                log.warning(
-                    "%d tools are found by their words only: they cannot be encoded", len(waiting), exc_info=True
-                )
-            finally:
-                self._waiting = waiting
+            before = [tool for tool_id, tool in self._waiting.items() if tool_id not in new]
+            self._waiting = self._waiting | new
+            error = None
+            for these in (before, list(new.values())):
+                for start in range(0, len(these), TOOLS_AT_ONCE):
+                    error = self._encode(these[start : start + TOOLS_AT_ONCE]) or error
+            if error is not None:
+                told = "%d tools are found by their words only: they cannot be encoded"
+                log.warning(told, len(self._waiting), exc_info=error)
+
+    def _encode(self, tools: Sequence[Tool]) -> Exception | None:
+        """Encodes tools at once, or one by one if that fails; those that are refused go on waiting.
+
+        The last error is given back, and raised if the encoder is another one now or has encoded nothing yet because
+        it is set up wrongly. One that does not answer is not asked for each tool.
+        """
+        error = self._tried(tools)
+        if error is not None and len(tools) > 1:
+            for tool in tools:
+                each = self._tried([tool])
+                error = each or error
+                if isinstance(each, EncoderChanged | EncoderError | OSError):
+                    break
+        if isinstance(error, EncoderChanged) or (isinstance(error, SetupError) and not len(self._vectors)):
+            raise error
+        return error
+
+    def _tried(self, tools: Sequence[Tool]) -> Exception | None:
+        try:
+            self._vectors.add(tools)
+        except Exception as error:
+            return error
+        for tool in tools:
+            self._waiting.pop(tool.id, None)
+        return None
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._changes:
@@ -110,7 +135,7 @@ class HybridIndex:
             ids, cosines = self._vectors.look(spelled, max(limit, BY_MEANING), among, by_words)
         except QueryError as error:
             by_word = self._words.candidates(found[0], limit, among)
-            degraded = f"searched by words only: {error.__cause__!r}"[:300]
+            degraded = f"searched by words only: {type(error.__cause__).__name__}"
             return answer(by_word, limit, fitted(self._words.name), searched, degraded)
         # Of two spellings the mean: a word that no tool knows is often spelt well, and the guess another word.
         cosines[guessed] = (cosines[guessed] + cosines[len(asked) :]) / 2
@@ -132,10 +157,12 @@ class HybridIndex:
             )
             for score, i in ranked[: max(limit, DEPTH)]
         ]
-        if self._waiting:
-            degraded = f"{len(self._waiting)} tools are searched by words only: they could not be encoded"
-            return answer(hits, limit, None, searched, degraded)
-        return answer(placed(hits, searched), limit, self._fit(), searched)
+        waiting = [i for i in list(self._waiting) if among is None or i in among]
+        if not waiting:
+            return answer(placed(hits, searched), limit, self._fit(), searched)
+        many = "1 tool is" if len(waiting) == 1 else f"{len(waiting)} tools are"
+        degraded = f"{many} searched by words only: {'it' if len(waiting) == 1 else 'they'} could not be encoded"
+        return _unsure(answer(placed(hits, searched), limit, self._fit(), searched, degraded), set(waiting))
 
     @property
     def encoder(self) -> Encoder:
@@ -187,6 +214,14 @@ class HybridIndex:
                             return spelling
                 break
         return word
+
+
+def _unsure(found: Answer, ids: AbstractSet[str]) -> Answer:
+    """An answer without confidence in these tools; that no tool fits is not claimed where one of them was found."""
+    if not any(hit.id in ids for hit in found):
+        return found
+    hits = (replace(hit, confidence=None) if hit.id in ids else hit for hit in found)
+    return Answer(hits, degraded=found.degraded)
 
 
 def _parts(query: str) -> list[str]:

@@ -181,10 +181,12 @@ class TantivyIndex:
     def _current(self) -> _State:
         if self._folder is not None and self._folder.changed():
             with self._writing:
+                before = self._state
                 try:
                     if self._refresh() and self._tools and not self._state.digests:
                         self._write(dict(self._tools), ())  # it was lost, and this process can make it anew
-                except SetupError as error:
+                except (SetupError, OSError) as error:
+                    self._state = before
                     log.warning("the index stays as it was read last: %s", error)
         return self._state
 

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["NEAR", "NEAR_ALONE", "ToolVectors", "VectorIndex", "meant"]
+__all__ = ["NEAR", "NEAR_ALONE", "TOOLS_AT_ONCE", "EncoderChanged", "ToolVectors", "VectorIndex", "meant"]
 
 log = logging.getLogger("toolsearch")
 
@@ -126,6 +126,10 @@ def meant(query: str) -> Matched:
     return Matched(query if len(query) <= SHOWN else query[: SHOWN - 1] + "…", ("meaning",))
 
 
+class EncoderChanged(SetupError):
+    """The encoder is another one than that of the vectors there are, which no later try can mend."""
+
+
 class ToolVectors:
     """The vectors of tools by id, which an encoder makes from their texts. What did not change is not encoded again."""
 
@@ -176,15 +180,19 @@ class ToolVectors:
     def look(
         self, queries: Sequence[str], limit: int, among: AbstractSet[str] | None = None, also: Iterable[str] = ()
     ) -> tuple[list[str], NDArray[np.float64]]:
-        """As `Rows.look`. `QueryError` where the encoder fails."""
+        """As `Rows.look`. `QueryError` where the encoder fails; why is in the log, as a model may read the error.
+
+        An encoder that is another one now, or of which no tool has a vector because it is set up wrongly, is a
+        `SetupError`.
+        """
         rows = self._rows
         try:
             vectors = self._encoded(queries, query=True)
-        except SetupError:
-            raise
         except Exception as error:
+            if isinstance(error, EncoderChanged) or (isinstance(error, SetupError) and self._made_by is None):
+                raise
             log.warning("the encoder %r failed", self._made_by and self._made_by[0], exc_info=True)
-            what = f"{type(error).__name__}: {error}"[:200]
+            what = type(error).__name__
             raise QueryError(f"Search by meaning does not answer now ({what}). Try again, or name the tool.") from error
         if rows is None or rows.width != vectors.shape[1]:
             rows = Rows(vectors.shape[1])
@@ -208,7 +216,7 @@ class ToolVectors:
         name, width = self.encoder.name, self.encoder.width
         if self._made_by is not None and self._made_by != (name, width):
             before, numbers = self._made_by
-            raise SetupError(
+            raise EncoderChanged(
                 f"the index holds vectors of {numbers} numbers by {before!r}, the encoder is now {name!r} and gives "
                 f"{width}: the two cannot be compared. Make a new index and add the tools again"
             )

@@ -110,10 +110,12 @@ class WhooshIndex:
     def _current(self) -> _View:
         if self._folder is not None and self._folder.changed():
             with self._writing:
+                before = self._view
                 try:
                     if self._refresh() and self._tools and not self._view.places:
                         self._write(dict(self._tools), ())  # it was lost, and this process can make it anew
-                except SetupError as error:
+                except (SetupError, OSError) as error:
+                    self._view = before
                     log.warning("the index stays as it was read last: %s", error)
         return self._view
 

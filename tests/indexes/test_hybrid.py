@@ -9,6 +9,8 @@ import pytest
 
 from toolsearch import Catalog, Hits, SetupError, Tool, ToolSearch, find
 from toolsearch.testing import check_index
+from toolsearch_indexes.encoders import EncoderError
+from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.hybrid import HybridIndex
 from toolsearch_indexes.keyword import KeywordIndex
 
@@ -113,7 +115,7 @@ def test_where_the_encoder_fails_words_are_searched_and_the_answer_says_so(hashe
     with caplog.at_level(logging.WARNING, "toolsearch"):
         hits = find(catalog, index, "a weather forecast")
     assert names(hits) == ["get_weather"]
-    assert hits.degraded == "searched by words only: TimeoutError('no answer')"
+    assert hits.degraded == "searched by words only: TimeoutError"
     assert hits.degraded in repr(hits)
     assert "searched by words only" in hits._repr_html_()
     assert "meaning" not in {field for match in hits[0].matched for field in match.fields}
@@ -135,6 +137,60 @@ def test_tools_that_cannot_be_encoded_are_found_by_words_until_they_can(hashed_w
     hits = search.find("a weather forecast")
     assert hits.degraded is None
     assert hits[0].matched[-1].fields == ("meaning",)
+
+
+@pytest.mark.parametrize("error", [SetupError("http://secret.example: 429"), EncoderError("http://secret.example")])
+def test_an_encoder_that_fails_for_good_later_leaves_the_words_and_tells_no_address(hashed_words, error):
+    catalog, index = filled(HybridIndex(hashed_words))
+
+    def refused(texts: Sequence[str], *, query: bool = False) -> Any:
+        raise error
+
+    hashed_words.encode = refused
+    hits = find(catalog, index, "a weather forecast")
+    assert names(hits) == ["get_weather"]
+    assert hits.degraded == f"searched by words only: {type(error).__name__}"
+
+
+class Picky:
+    """The static encoder, which refuses texts with a word, and counts how often it is asked."""
+
+    def __init__(self, word: str, error: Exception | None = None) -> None:
+        self.inner, self.word, self.error, self.calls = StaticEncoder(), word, error or ValueError("refused"), 0
+        self.name, self.width = self.inner.name, self.inner.width
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> Any:
+        self.calls += 1
+        if not query and any(self.word in text for text in texts):
+            raise self.error
+        return self.inner.encode(texts, query=query)
+
+
+@pytest.mark.parametrize("error", [ValueError("refused"), SetupError("not finite")])
+def test_a_tool_that_the_encoder_refuses_waits_alone_and_the_others_keep_meaning_and_confidence(error):
+    many = [{"name": f"box_{n}", "description": f"Open the box number {n}"} for n in range(600)]
+    encoder = Picky("poison", error)
+    bad = {"name": "poison", "description": "poison the weather"}
+    catalog, index = filled(HybridIndex(encoder), [OFFICE[4], bad, *many, *OFFICE[:4], *OFFICE[5:]])
+    hits = find(catalog, index, "make this picture smaller", none=0)
+    assert hits[0].tool.id == "resize_image"
+    assert hits[0].confidence is not None
+    assert hits.degraded == "1 tool is searched by words only: it could not be encoded"
+    poison = next(hit for hit in find(catalog, index, "poison the weather") if hit.tool.id == "poison")
+    assert poison.confidence is None
+    assert find(catalog, index, "a weather forecast", 5, frozenset(["get_weather"])).degraded is None
+    encoder.calls = 0
+    index.add(list(Catalog([{"name": "play_music"}])))
+    assert encoder.calls == 2  # the waiting tool once, and the new one
+    encoder.word = "\0"
+    index.add([])
+    assert find(catalog, index, "poison").degraded is None
+
+
+def test_an_encoder_that_does_not_answer_is_not_asked_for_every_tool():
+    encoder = Picky("", EncoderError("down"))
+    filled(HybridIndex(encoder))
+    assert encoder.calls == 2
 
 
 def test_a_missing_encoder_is_an_error_and_no_silent_fallback():

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -230,6 +231,27 @@ def test_a_second_writer_waits_for_a_bounded_time_and_a_dead_one_locks_nothing(t
         other.wait(20)
     index.add(tools([{"name": "new", "description": "violin"}]))
     assert ids(index.search("violin", 5)) == ["new"]
+
+
+def test_a_folder_that_is_removed_while_it_is_in_use_is_made_anew(tmp_path: Path) -> None:
+    search = ToolSearch(Catalog(OFFICE), index=filled(tmp_path / "kept"))
+    for step in range(2):
+        shutil.rmtree(tmp_path / "kept")
+        if step:
+            search.catalog.add({"name": "roll_dice", "description": "Roll dice"})
+        assert "post/send_mail" in [hit.tool.id for hit in search.find("electronic mail")]
+        assert len(TantivyIndex(tmp_path / "kept")) == len(OFFICE) + step
+
+
+def test_a_folder_that_cannot_be_made_again_leaves_the_index_as_it_was(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    index = filled(tmp_path / "kept")
+    shutil.rmtree(tmp_path / "kept")
+    (tmp_path / "kept").write_text("a file")
+    with caplog.at_level(logging.WARNING, "toolsearch"):
+        assert "post/send_mail" in ids(index.search("electronic mail", 5))
+    assert "the index stays as it was read last" in caplog.text
 
 
 def test_a_process_that_dies_before_its_first_index_is_whole_leaves_a_usable_folder(tmp_path: Path) -> None:

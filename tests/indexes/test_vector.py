@@ -249,8 +249,24 @@ def test_an_encoder_that_fails_during_a_search_is_a_problem_and_no_crash(hashed_
     hits = find(catalog, index, "a mail")
     assert not hits
     assert hits.problem is not None
-    assert "TimeoutError: no answer" in hits.problem
+    assert "(TimeoutError)" in hits.problem
+    assert "no answer" not in hits.problem
     assert find(catalog, index, "send_mail")[0].exact
+
+
+def test_an_encoder_that_fails_for_good_during_a_search_is_a_problem_that_tells_no_address(hashed_words, caplog):
+    catalog = Catalog([{"name": "send_mail"}])
+    index = VectorIndex(hashed_words)
+    index.add(list(catalog))
+
+    def refused(texts, *, query=False):
+        raise SetupError("http://secret.example answered with 429: insufficient_quota")
+
+    for encode in (refused, lambda texts, *, query=False: np.full((len(texts), hashed_words.width), np.nan)):
+        hashed_words.encode = encode
+        problem = find(catalog, index, "a mail").problem
+        assert problem == "Search by meaning does not answer now (SetupError). Try again, or name the tool."
+    assert "insufficient_quota" in caplog.text
 
 
 def test_of_a_change_that_could_not_be_encoded_the_old_vector_is_gone(hashed_words):

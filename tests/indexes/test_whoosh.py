@@ -2,6 +2,7 @@
 
 import json
 import logging
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -170,7 +171,7 @@ def test_what_removed_tools_leave_behind_does_not_grow(tmp_path: Path) -> None:
     assert not [file for file in tmp_path.iterdir() if file.is_dir() or file.suffix == ".part"]
 
 
-@pytest.mark.parametrize("what", ["toc", "seg", "mark", "toc gone", "seg a bit", "mark of nothing"])
+@pytest.mark.parametrize("what", ["toc", "seg", "mark", "toc gone", "seg a bit", "mark of nothing", "mark too deep"])
 def test_a_damaged_index_is_logged_and_made_anew(tmp_path: Path, what: str, caplog: pytest.LogCaptureFixture) -> None:
     """I05: the table of contents is cut to two bytes by a crash, and other ways to break a folder."""
     filled(tmp_path)
@@ -189,6 +190,8 @@ def test_a_damaged_index_is_logged_and_made_anew(tmp_path: Path, what: str, capl
         broken = bytearray(segment.read_bytes())
         broken[len(broken) // 2] ^= 1
         segment.write_bytes(broken)
+    elif what == "mark too deep":
+        mark.write_text("[" * 100_000)
     else:
         mark.write_text(json.dumps({**json.loads(mark.read_bytes()), "files": 7}))
     with caplog.at_level(logging.WARNING, "toolsearch"):
@@ -219,6 +222,27 @@ def test_an_index_that_is_lost_while_it_is_in_use_is_made_anew_by_the_process_th
     mark.write_bytes(b"{")
     assert "post/send_mail" in ids(index.search("electronic mail", 5))
     assert len(WhooshIndex(tmp_path)) == len(OFFICE)
+
+
+def test_a_folder_that_is_removed_while_it_is_in_use_is_made_anew(tmp_path: Path) -> None:
+    search = ToolSearch(Catalog(OFFICE), index=filled(tmp_path / "kept"))
+    for step in range(2):
+        shutil.rmtree(tmp_path / "kept")
+        if step:
+            search.catalog.add({"name": "roll_dice", "description": "Roll dice"})
+        assert "post/send_mail" in [hit.tool.id for hit in search.find("electronic mail")]
+        assert len(WhooshIndex(tmp_path / "kept")) == len(OFFICE) + step
+
+
+def test_a_folder_that_cannot_be_made_again_leaves_the_index_as_it_was(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    index = filled(tmp_path / "kept")
+    shutil.rmtree(tmp_path / "kept")
+    (tmp_path / "kept").write_text("a file")
+    with caplog.at_level(logging.WARNING, "toolsearch"):
+        assert "post/send_mail" in ids(index.search("electronic mail", 5))
+    assert "the index stays as it was read last" in caplog.text
 
 
 def test_a_process_that_dies_before_its_first_index_is_whole_leaves_a_usable_folder(tmp_path: Path) -> None:

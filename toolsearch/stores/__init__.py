@@ -9,6 +9,7 @@ trusted: whoever can write there can make an agent believe that a call was appro
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -48,6 +49,12 @@ def checked_id(conversation_id: Any) -> str:
     except UnicodeEncodeError:
         raise SetupError(f"the id {conversation_id!r} of a conversation is no valid text") from None
     return conversation_id
+
+
+def checked_time(before: object) -> None:
+    """Raises `SetupError` for what is no time in seconds: a date would be compared as text, and all is before it."""
+    if not isinstance(before, int | float) or isinstance(before, bool) or math.isnan(before):
+        raise SetupError(f"a time is seconds since the epoch, as time.time() gives them, not {before!r}")
 
 
 def checked_page(prefix: Any, after: Any, limit: Any) -> int:

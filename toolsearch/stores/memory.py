@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolsearch.errors import SetupError, StateError
-from toolsearch.stores import Entry, checked_id, checked_page, misplaced
+from toolsearch.stores import Entry, checked_id, checked_page, checked_time, misplaced
 
 __all__ = ["MemoryStore"]
 
@@ -74,6 +74,7 @@ class MemoryStore:
 
     def expire(self, before: float) -> int:
         """Forgets what was last written before a time in seconds since the epoch; returns how many conversations."""
+        checked_time(before)
         with self._lock:
             old = [each for each, journal in self._journals.items() if journal.written_at < before]
             for each in old:

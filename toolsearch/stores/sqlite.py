@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from toolsearch.errors import SetupError, StateError, ToolSearchError
-from toolsearch.stores import Entry, checked_id, checked_page, misplaced
+from toolsearch.stores import Entry, checked_id, checked_page, checked_time, misplaced
 
 __all__ = ["SqliteStore"]
 
@@ -135,6 +135,7 @@ class SqliteStore:
 
     def expire(self, before: float) -> int:
         """Forgets what was last written before a time in seconds since the epoch; returns how many conversations."""
+        checked_time(before)
         with self._writing() as connection:
             connection.execute(
                 "DELETE FROM facts WHERE conversation IN (SELECT id FROM conversations WHERE written_at < ?)", (before,)
