@@ -66,8 +66,9 @@ class Agent:
     ) -> None:
         if not callable(model):
             raise SetupError(f"a model is a function that takes a CallModel, as openai_chat.model(…) is, not {model!r}")
-        if not isinstance(_any(system), str):
-            raise SetupError(f"the system text must be text, not {system!r}")
+        said: object = system
+        if not isinstance(said, str):
+            raise SetupError(f"the system text must be text, not {said!r}")
         if not callable(clock):
             raise SetupError(f"a clock is a function that gives seconds since the epoch, not {clock!r}")
         found = search if isinstance(search, ToolSearch) else ToolSearch(search)
@@ -280,11 +281,6 @@ class Agent:
         return f"Agent({self.program.search!r}, {len(self.program.layers)} layers)"
 
 
-def _any(value: object) -> object:
-    """A value whose declared type is not trusted: it comes from whoever calls."""
-    return value
-
-
 def _observer(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     if not callable(function):
         raise SetupError(f"an observer is a function that takes an event, not {function!r}")
@@ -302,9 +298,12 @@ def _id(session: str | None) -> str:
 def _said(said: str | UserSaid | None) -> UserSaid | None:
     if said is not None and not isinstance(said, str | UserSaid):
         raise SetupError(f"what the user said must be text or UserSaid, not {said!r}")
-    if isinstance(said, UserSaid) and not isinstance(_any(said.text), str):
-        raise SetupError(f"the text of UserSaid must be text, not {said.text!r}")
-    return UserSaid(said) if isinstance(said, str) else said
+    if not isinstance(said, UserSaid):
+        return None if said is None else UserSaid(said)
+    text: object = said.text
+    if not isinstance(text, str):
+        raise SetupError(f"the text of UserSaid must be text, not {text!r}")
+    return said
 
 
 # -- doing what the loop needs -----------------------------------------------------------------------------------

@@ -290,12 +290,12 @@ class Loop:
             self.flag.set()
         if self._torn or not self.conversation.running:
             return
+        begun = self.conversation.begun
         for call in self.conversation.open:
-            begun = call.id in self.conversation.begun
-            if begun and call.id not in self._started:  # by a process that did not finish it
+            if call.id in begun - self._started:  # by a process that did not finish it
                 result = wording.interrupted(call)
             else:
-                result = wording.stopped(call, cancelled=reason == "cancelled", begun=begun)
+                result = wording.stopped(call, cancelled=reason == "cancelled", begun=call.id in begun)
             yield from self._answer(call, result)
         yield from self._record(RunEnded(reason, text, value, self._now()))
 

@@ -273,16 +273,12 @@ class Answer:
     said: UserSaid | None = None
 
     def __post_init__(self) -> None:
-        content, said = _any(self.content), _any(self.said)
+        content: object = self.content
+        said: object = self.said
         if not isinstance(content, str):
             raise SetupError(f"an answer is text, not {content!r}; `data` may hold an object beside it")
         if said is not None and not isinstance(said, UserSaid):
             raise SetupError(f"what the user said beside an answer is a UserSaid, not {said!r}")
-
-
-def _any(value: object) -> object:
-    """A value whose declared type is not trusted: it comes from whoever calls."""
-    return value
 
 
 Decision = Approve | Deny | Answer
