@@ -13,14 +13,16 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterat
 from functools import partial
 from typing import Any, Protocol
 
+from toolsearch import options
 from toolsearch.calls import Caller, clean
 from toolsearch.conversation import Conversation
 from toolsearch.errors import SetupError, StateError
 from toolsearch.events import UserSaid, read_events, stored
 from toolsearch.functions import is_async
-from toolsearch.loop import Loop, Program, Result, Wish
+from toolsearch.loop import Loop, Program, Result
 from toolsearch.middleware import checked
 from toolsearch.needs import Cancelled, Drop, Emit, Item, Receive, Spawn, Store, Visible
+from toolsearch.resumption import Wish
 from toolsearch.scope import in_conversation
 from toolsearch.seams import CallModel, Decision
 from toolsearch.search import ToolSearch
@@ -64,25 +66,21 @@ class Agent:
         defaults: bool = True,
         clock: Callable[[], float] = time.time,
     ) -> None:
-        if not callable(model):
-            raise SetupError(f"a model is a function that takes a CallModel, as openai_chat.model(…) is, not {model!r}")
-        said: object = system
-        if not isinstance(said, str):
-            raise SetupError(f"the system text must be text, not {said!r}")
-        if not callable(clock):
-            raise SetupError(f"a clock is a function that gives seconds since the epoch, not {clock!r}")
+        options.function("model", model, "that takes a CallModel, as openai_chat.model(…) is")
+        options.text("system", system)
+        options.having("store", store, *options.STORE, none="to keep the last conversations in memory")
+        options.flag("defaults", defaults)
+        options.function("clock", clock, "that gives seconds since the epoch")
         found = search if isinstance(search, ToolSearch) else ToolSearch(search)
         chosen = checked(layers)
         if defaults:
             from toolsearch.layers.defaults import default_layers
 
             chosen = [*default_layers(chosen), *chosen]
-        observers = [_observer(each) for each in ([observe] if callable(observe) else observe or ())]
-        if store is not None and not callable(getattr(store, "append", None)):
-            raise SetupError(f"a store has append, load, delete and list, as SqliteStore(…) has; {store!r} has not")
-        self.program = Program(model, found, system, chosen, observers, clock)
+        self.program = Program(model, found, system, chosen, _observers(observe), clock)
         self._live: dict[str, Loop] = {}
-        self.store: Journals = store or _found_store(chosen) or _Kept(found.settings.max_sessions, self._live)
+        own = store if store is not None else _found_store(chosen)
+        self.store: Journals = own if own is not None else _Kept(found.settings.max_sessions, self._live)
         self._lock = threading.Lock()
 
     def run(
@@ -281,12 +279,16 @@ class Agent:
         return f"Agent({self.program.search!r}, {len(self.program.layers)} layers)"
 
 
-def _observer(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    if not callable(function):
-        raise SetupError(f"an observer is a function that takes an event, not {function!r}")
-    if is_async(function):
-        raise SetupError(f"the observer {function!r} is async: an observer is a plain function, called for each event")
-    return function
+def _observers(observe: Any) -> list[Callable[[Any], Any]]:
+    """What `observe` names, which may be one function or several."""
+    if callable(observe) or not isinstance(observe, Iterable | None):
+        observe = [observe]
+    observers: list[Callable[[Any], Any]] = list(observe or ())
+    for each in observers:
+        options.function("observe", each, "that takes an event, or several of them")
+        if is_async(each):
+            raise SetupError(f"the observer {each!r} is async: an observer is a plain function, called for each event")
+    return observers
 
 
 def _id(session: str | None) -> str:

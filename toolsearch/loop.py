@@ -14,14 +14,14 @@ import secrets
 import threading
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from toolsearch import wording
 from toolsearch.beside import Activity, Asking, Calling, Doing, Outcome
 from toolsearch.calls import Caller, ToolResult
 from toolsearch.conversation import Conversation
-from toolsearch.errors import SetupError, StateError
+from toolsearch.errors import SetupError
 from toolsearch.events import (
     Asked,
     Compacted,
@@ -32,8 +32,6 @@ from toolsearch.events import (
     ReplyDiscarded,
     RunBegan,
     RunEnded,
-    ToolApproved,
-    ToolDenied,
     ToolReturned,
     ToolsRevealed,
     ToolStarted,
@@ -44,24 +42,12 @@ from toolsearch.events import (
 )
 from toolsearch.middleware import Do, Perform, Record, Sleep, layered, mark_shown
 from toolsearch.needs import CANCEL, Cancelled, Drop, Emit, Item, Overdue, Receive, Spawn, Store
-from toolsearch.seams import (
-    Answer,
-    Approve,
-    Call,
-    CallModel,
-    CallTools,
-    Decision,
-    Deny,
-    Finished,
-    Paused,
-    Round,
-    Run,
-    Waiting,
-)
+from toolsearch.resumption import Resumption, Settled, Wish, has_changed, left_over, stopped, taken
+from toolsearch.seams import Call, CallModel, CallTools, Finished, Paused, Round, Run
 from toolsearch.search import ToolSearch
 from toolsearch.turn import Turn
 
-__all__ = ["Loop", "Program", "Result", "Wish"]
+__all__ = ["Loop", "Program", "Result"]
 
 log = logging.getLogger("toolsearch")
 
@@ -88,23 +74,13 @@ Ops = Generator[Any, Any, Any]
 AGAIN = object()  # in the place of a reply
 
 
-@dataclass(frozen=True, slots=True)
-class Wish:
-    """What is asked of an agent: to work on what the user said, or to go on with decisions."""
-
-    session_id: str
-    caller: Caller | None = None
-    said: UserSaid | None = None
-    decisions: Mapping[str, Decision | bool] = field(default_factory=dict)
-
-
 class Loop:
     """One turn of a conversation."""
 
     def __init__(self, program: Program, wish: Wish, post: Callable[[Item], None]) -> None:
         self.id = wish.session_id
         self.program = program
-        self.caller, self.said, self.decisions = wish.caller, wish.said, wish.decisions
+        self.wish, self.caller = wish, wish.caller
         self.flag = threading.Event()  # that the turn is cancelled; tools see it
         self._post = post
         self._keys = 0
@@ -122,29 +98,7 @@ class Loop:
 
     def take(self, facts: Iterable[Event]) -> None:
         """Takes the journal so far. Raises `StateError` where there is nothing to do."""
-        found = Conversation.replay(self.program.search, facts, session_id=self.id, caller=self.caller)
-        self.conversation = found
-        began = next((e for e in reversed(found.journal) if isinstance(e, RunBegan)), RunBegan(""))
-        whose, who = (began.user, began.tenant), (self.caller or Caller())
-        if whose not in ((None, None), (who.user, who.tenant)):
-            raise StateError(f"the conversation {self.id!r} belongs to another caller")
-        self._check_decisions()
-        if self.said is None and not found.running:
-            raise StateError(f"the conversation {self.id!r} has nothing to do: pass what the user said")
-
-    def _check_decisions(self) -> None:
-        """Refuses decisions that are none, or stale, before anything is done."""
-        if not isinstance(self.decisions, Mapping):
-            raise SetupError(f"decisions are given by call id, as in {{'call_1': True}}, not as {self.decisions!r}")
-        if self.said is not None and self.decisions:
-            raise SetupError("pass either what the user said or decisions: a new message declines what was waiting")
-        waiting = [each.id for each in self.conversation.waiting]
-        for call_id, decision in self.decisions.items():
-            if call_id not in waiting:
-                known = ", ".join(map(repr, waiting)) or "none"
-                raise StateError(f"the call {call_id!r} waits for no decision; waiting are: {known}")
-            if not isinstance(decision, Approve | Deny | Answer | bool):
-                raise SetupError(f"a decision is Approve, Deny, Answer, True or False, not {decision!r}")
+        self.conversation = taken(self.program.search, facts, self.wish)
 
     def cancel(self) -> None:
         self.flag.set()
@@ -156,7 +110,7 @@ class Loop:
         """The whole turn; returns its result."""
         try:
             yield from self._take_up()
-            steps = layered(self.program.layers, "around_run")(Run(self.id, self.caller, self.said, self.turn))
+            steps = layered(self.program.layers, "around_run")(Run(self.id, self.caller, self.wish.said, self.turn))
             result = yield from self._interpret(steps, self._rounds)
             return (yield from self._ended(result))
         except Cancelled:
@@ -221,60 +175,15 @@ class Loop:
             state = conversation.session.export()
             yield from self._record(ToolsUnloaded(told=tuple(told), session=state))
         if conversation.running:
-            yield from self._decide()
-            if self.said is None:
+            again = Resumption(conversation, self._actor, self._now)
+            yield from self._settle(again.decided(self.wish.decisions))
+            if self.wish.said is None:
                 return
-            for waiting in conversation.waiting:
-                yield from self._deny(waiting, Deny("the user said something else instead"))
+            yield from self._settle(again.superseded())
             yield from self._stopped("superseded")
         caller = self.caller or Caller()
         began = RunBegan(secrets.token_hex(8), self._now(), caller.user, caller.tenant)
-        yield from self._record(began, replace(self.said or UserSaid(""), at=self._now()))
-
-    def _decide(self) -> Ops:
-        """Puts the decisions into the journal, and lets expire what is too old."""
-        for each in self.conversation.waiting:
-            call_id, chosen = each.id, self.decisions.get(each.id)
-            expired = each.fact.expires_at is not None and each.fact.expires_at <= self._now()
-            if each.kind == "delegated":
-                yield from self._hand_on(each, Deny("nobody decided in time") if expired else chosen, expired)
-            elif expired:
-                yield from self._deny(each, Deny("nobody decided in time"), expired=True)
-            elif chosen is True or isinstance(chosen, Approve):
-                given = chosen if isinstance(chosen, Approve) else Approve()
-                yield from self._record(
-                    ToolApproved(call_id, given.arguments, given.remember, self._actor, self._now())
-                )
-            elif chosen is False or isinstance(chosen, Deny):
-                yield from self._deny(each, chosen if isinstance(chosen, Deny) else Deny())
-            elif isinstance(chosen, Answer):
-                if chosen.said is not None:
-                    yield from self._record(replace(chosen.said, at=self._now()))
-                result = ToolResult(call_id, each.name, "ok", chosen.content, chosen.data)
-                yield from self._answer(each.call, result, by="person")
-
-    def _hand_on(self, waiting: Waiting, chosen: Decision | bool | None, expired: bool) -> Ops:
-        """Writes down what was decided about something that a call began; the call goes on with it."""
-        call_id, actor, now = waiting.id, self._actor, self._now()
-        match chosen:
-            case True:
-                yield from self._record(ToolApproved(call_id, None, "", actor, now))
-            case Approve():
-                yield from self._record(ToolApproved(call_id, chosen.arguments, chosen.remember, actor, now))
-            case Answer():
-                said = chosen.said and {"text": chosen.said.text, "parts": chosen.said.parts}
-                answer = {"content": chosen.content, "data": chosen.data, "said": said}
-                yield from self._record(ToolApproved(call_id, None, "", actor, now, answer))
-            case False | Deny():
-                reason = chosen.reason if isinstance(chosen, Deny) else ""
-                yield from self._record(ToolDenied(call_id, reason, actor, expired, now))
-            case None:  # not decided yet
-                return
-
-    def _deny(self, waiting: Waiting, decision: Deny, *, expired: bool = False) -> Ops:
-        call, reason = waiting.call, decision.reason
-        denied = ToolDenied(call.id, reason, self._actor, expired, self._now())
-        yield from self._record(denied, self._returned(call, _declined(call, denied, waiting.kind), by="person"))
+        yield from self._record(began, replace(self.wish.said or UserSaid(""), at=self._now()))
 
     def _closed(self, reason: str, text: str = "") -> Ops:
         """As `_stopped`, to its end, even if whoever reads the events leaves meanwhile."""
@@ -290,13 +199,7 @@ class Loop:
             self.flag.set()
         if self._torn or not self.conversation.running:
             return
-        begun = self.conversation.begun
-        for call in self.conversation.open:
-            if call.id in begun - self._started:  # by a process that did not finish it
-                result = wording.interrupted(call)
-            else:
-                result = wording.stopped(call, cancelled=reason == "cancelled", begun=call.id in begun)
-            yield from self._answer(call, result)
+        yield from self._settle(stopped(self.conversation, self._started, cancelled=reason == "cancelled"))
         yield from self._record(RunEnded(reason, text, value, self._now()))
 
     # -- the model -----------------------------------------------------------------------------------------------
@@ -381,11 +284,7 @@ class Loop:
 
     def _round(self, command: CallTools) -> Ops:
         """Answers the open calls: what the layers settle, and what runs."""
-        for call in command.calls:
-            if call.id in command.denied:
-                yield from self._answer(call, _declined(call, command.denied[call.id]), by="person")
-            elif call.id in command.started and not call.repeatable:
-                yield from self._answer(call, wording.interrupted(call))
+        yield from self._settle(left_over(command))
         still = {call.id for call in self.conversation.open}
         calls = tuple(call for call in command.calls if call.id in still)
         if not calls:
@@ -419,7 +318,7 @@ class Loop:
                 result = ToolResult(call.id, call.name, call.status, call.answer)
                 yield from self._answer(call, result)
                 results[call.id] = result
-            elif self._has_changed(call, request):
+            elif has_changed(call, request, self._own, self.conversation):
                 results[call.id] = result = wording.changed(call)
                 yield from self._answer(call, result)
             else:
@@ -434,13 +333,6 @@ class Loop:
         for stage in stages:
             results |= yield from self._stage(stage, seconds)
         return results
-
-    def _has_changed(self, call: Asked, request: Round) -> bool:
-        """Whether a tool is no more what it was when its call was judged: by a person, or before a restart."""
-        if call.kind != "tool" or (call.id in self._own and call.id not in request.approved):
-            return False
-        live = self.conversation.session.live(call.tool)
-        return live is not None and live.digest != call.digest
 
     def _stage(self, jobs: Sequence[Sequence[Call]], seconds: float | None) -> Ops:
         """Runs jobs beside each other, the calls of each in order. Searches are one job: their order counts."""
@@ -534,8 +426,14 @@ class Loop:
             except Exception:
                 log.exception("the observer %r failed", observer)
 
-    def _answer(self, call: Asked, result: ToolResult, seconds: float = 0.0, by: str = "") -> Ops:
-        yield from self._record(self._returned(call, result, seconds, by))
+    def _settle(self, settled: Iterable[Settled]) -> Ops:
+        """Writes down what becomes of calls, one after the other."""
+        for each in settled:
+            answer = [] if each.result is None else [self._returned(each.call, each.result, by=each.by)]
+            yield from self._record(*each.facts, *answer)
+
+    def _answer(self, call: Asked, result: ToolResult, seconds: float = 0.0) -> Ops:
+        yield from self._record(self._returned(call, result, seconds))
 
     def _returned(self, call: Asked, result: ToolResult, seconds: float = 0.0, by: str = "") -> ToolReturned:
         data = result.data if _is_plain(result.data) else None
@@ -625,10 +523,6 @@ def _through(pieces: Sequence[Any], deltas: list[Any], *, ended: bool = False) -
 
 def _said(reply: Reply) -> tuple[Any, ...]:
     return reply.text, reply.reasoning, tuple(call.id for call in reply.calls)
-
-
-def _declined(call: Asked, denied: ToolDenied, kind: str = "approval") -> ToolResult:
-    return wording.expired(call, kind) if denied.expired else wording.declined(call, denied.reason)
 
 
 def _failed_gate(layer: Any, request: Any, error: BaseException) -> Any:

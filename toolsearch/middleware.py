@@ -37,6 +37,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.errors import SetupError
+from toolsearch.options import shown
 from toolsearch.threads import in_thread, within
 
 if TYPE_CHECKING:
@@ -288,14 +289,16 @@ def was_shown(error: BaseException) -> bool:
 def checked(layers: Iterable[Any]) -> list[Any]:
     """The layers as a list; raises `SetupError` for what is none."""
     if not isinstance(layers, Iterable):
-        raise SetupError(f"layers must be a list of layers, not {layers!r}")
+        raise SetupError(f"layers must be a list of layers, not {shown(layers)}")
     found = list(layers)
     for layer in found:
         if isinstance(layer, type):
             raise SetupError(f"{layer.__name__} is a class, not a layer: pass an object, as in {layer.__name__}(…)")
         seams = [seam for seam in SEAMS if getattr(layer, seam, None) is not None]
         if not seams and not hasattr(layer, "store"):
-            raise SetupError(f"{layer!r} is no layer: it has none of {', '.join(SEAMS)}")
+            raise SetupError(
+                f"layers must hold layers, and {shown(layer)} is no layer: it has none of {', '.join(SEAMS)}"
+            )
         for seam in seams:
             if not inspect.isgeneratorfunction(inspect.unwrap(getattr(layer, seam))):
                 raise SetupError(

@@ -20,6 +20,7 @@ from toolsearch.errors import SetupError, StateError
 from toolsearch.found import definition_tokens
 from toolsearch.index import Hits, ToolIndex, clamped, find, open_index
 from toolsearch.learned import Learned, raised
+from toolsearch.options import function, instance, shown
 from toolsearch.session import Session
 from toolsearch.settings import Settings
 
@@ -52,10 +53,16 @@ class ToolSearch:
         settings: Settings | None = None,
         **options: Any,
     ) -> None:
+        function("visible", visible, "of a Tool and a Caller", none="to show every tool")
+        function("run", run, "of a Tool, its arguments and a ToolContext", none="where every tool has a function")
+        instance("learned", learned, Learned, "a Learned(…)", none="to learn nothing")
+        instance("settings", settings, Settings, "Settings, as Settings.of(…) gives", none="for the defaults")
         given = settings.model_dump() if settings else {}
         if isinstance(index, str):
             given["index"] = index
         self.settings = Settings.of(**(given | options))
+        if isinstance(catalog, str | bytes):
+            raise SetupError(f"catalog must be a Catalog or a list of tools, not {shown(catalog)}")
         self.catalog = catalog if isinstance(catalog, Catalog) else Catalog(catalog)
         self.run = run
         self.learned = learned if "learned" in self.settings.examples else None
@@ -68,10 +75,14 @@ class ToolSearch:
         self.index: ToolIndex = open_index(self.settings.index) if index is None or isinstance(index, str) else index
         for needed in ("name", "add", "remove", "search"):
             if not hasattr(self.index, needed):
-                raise SetupError(f"the index {self.index!r} has no {needed!r}; see the ToolIndex protocol")
+                raise SetupError(f"the index {shown(self.index)} has no {needed!r}; see the ToolIndex protocol")
+        if isinstance(self.index, type):
+            raise SetupError(f"index must be a name or an object, as {self.index.__name__}(…) is, not {self.index!r}")
         bridge = [self.settings.call_tool] if self.settings.mode == "bridge" else []
         self.catalog.reserve([self.settings.search_tool, *bridge])
         wanted = [pinned] if isinstance(pinned, str | Tool) or callable(pinned) else pinned
+        if not isinstance(wanted, Iterable):
+            raise SetupError(f"pinned must be a list of tools, or of their names or ids, not {shown(wanted)}")
         self.pinned: tuple[Tool, ...] = tuple({t.id: t for t in map(self._pin, wanted)}.values())
         most = self.settings.max_tools - 2
         if len(self.pinned) > most:

@@ -21,13 +21,12 @@ from toolsearch.arguments import ArgumentsError, parse_arguments, validate_argum
 from toolsearch.calls import Caller, Status, ToolCall, ToolContext, ToolResult, clean, text_of
 from toolsearch.catalog import Tool
 from toolsearch.errors import SetupError, StateError
-from toolsearch.found import FoundSet, definition_tokens
+from toolsearch.found import FoundSet
 from toolsearch.functions import context_parameters, in_async, is_async
 from toolsearch.index import Hits
 from toolsearch.names import base_name, squashed
-from toolsearch.search_tool import Outcome, Request, bridge_tool, read_request, schema_text, search_tool
-from toolsearch.tokens import ESTIMATE
-from toolsearch.trail import Trail
+from toolsearch.search_tool import Request, bridge_tool, read_request, schema_text, search_tool
+from toolsearch.searching import Searching
 
 if TYPE_CHECKING:
     from toolsearch.search import ToolSearch
@@ -76,12 +75,9 @@ class Session:
         self._search = search
         self._settings = search.settings
         self._lock = threading.RLock()
-        self._asked: dict[str, int] = {}  # searches by what they ask
-        self._in_vain = 0  # searches in a row that found nothing
-        self._schemas: dict[str, str] = {}  # in "bridge": digests of the definitions that answers have shown
         self._told_full = False
-        self._trail = Trail()
         self._tools = FoundSet(search, caller)
+        self._searching = Searching(search, self._tools)
         self._callable = self._tools.ids()
         mode, self._why = search.chosen_mode(caller)
         self._deliver(mode)
@@ -90,6 +86,7 @@ class Session:
         """Sets the mode, and the built-in tools and caps that go with it."""
         settings = self._settings
         self.mode = mode
+        self._searching.bridge = mode == "bridge"
         self._built_in = []
         if mode != "static":
             self._built_in.append(
@@ -378,7 +375,7 @@ class Session:
         """A call that ended well: what was searched for before it is what the tool is for."""
         learned = self._search.learned
         with self._lock:
-            led = self._trail.called(tool.id)
+            led = self._searching.trail.called(tool.id)
         if learned is None:
             return
         caller = self.caller or Caller()
@@ -413,20 +410,15 @@ class Session:
 
     def _searched(self, call: ToolCall, request: Request) -> ToolResult:
         try:
-            outcome = self._look_up(request)  # without the lock: other calls do not wait for an index
+            outcome = self._searching.look_up(request)  # without the lock: other calls do not wait for an index
             with self._lock:
-                self._take(outcome)
+                self._searching.take(outcome)
         except Exception as error:
             log.exception("the index %r failed", self._search.index.name)
             text = f"The search failed: {_reason(error)}. Use a listed tool, or say what happened."
             return _answer(call, "failed", text)
         with self._lock:
-            times = 0
-            if not (outcome.empty and outcome.failed):  # what could not be searched was not searched in vain
-                times = self._asked[request.key] = self._asked.get(request.key, 0) + 1
-                self._in_vain = self._in_vain + 1 if outcome.empty else 0
-            text = self._braked(outcome, times) or outcome.text()
-            return _answer(call, "ok", text, outcome.data)
+            return _answer(call, "ok", self._searching.told(outcome), outcome.data)
 
     def live(self, tool_id: str) -> Tool | None:
         """A tool as the catalog holds it now, if the caller may see it."""
@@ -442,79 +434,8 @@ class Session:
         hits = self._search.find(text, limit or self._settings.results, caller=self.caller)
         if self.mode != "static":
             with self._lock:
-                self._tools.reveal([h.tool.id for h in hits])
-                self._trail.searched([hits], self._tools.ids())
+                self._searching.load(hits)
         return hits
-
-    def _look_up(self, request: Request) -> Outcome:
-        """Searches; changes nothing."""
-        search = self._search
-        bridge = self._settings.call_tool if self.mode == "bridge" else None
-        outcome = Outcome(request, {}, call_tool=bridge, missing=search.missing(self.caller))
-        outcome.refuses = self._settings.not_loaded == "refuse"
-        category = None
-        if (asked := request.category) is not None:
-            known = search.places(self.caller)[1]
-            category = next((c for c in known if c.casefold() == asked.casefold()), None)
-            if category is None:
-                listed = ", ".join(map(repr, known[:30])) or "none"
-                problem = f"There is no category {asked[:80]!r}; there are: {listed}. Use one of them, or none."
-                outcome.answers = [Hits(query, problem=problem) for query in request.queries[:1]]
-                return outcome
-        outcome.answers = [
-            search.find(query, request.limit, caller=self.caller, category=category) for query in request.queries
-        ]
-        return outcome
-
-    def _take(self, outcome: Outcome) -> None:
-        """Loads of what was found as much as fits the budget."""
-        fitting = _in_turn(outcome.answers)
-        for tool in [*fitting, *(t for hits in outcome.answers for t in hits.near)]:
-            outcome.names[tool.id] = self._tools.name_of(tool)
-        # In "bridge" a schema is nowhere but in an answer, so one that is new, changed or lost is shown (again).
-        unseen = {t.id for t in fitting if self._schemas.get(t.id) != t.digest} if outcome.call_tool else set[str]()
-        held = self._tools.ids() - (unseen - {t.id for t in self._tools.pinned})
-        outcome.already = [t for t in fitting if t.id in held]
-        self._fill(outcome, [t for t in fitting if t.id not in held])
-        outcome.evicted = self._tools.reveal([t.id for t in outcome.new], late=[t.id for t in outcome.already])
-        outcome.already = [t for t in outcome.already if t.id in self._tools.ids()]
-        self._schemas |= {t.id: t.digest for t in outcome.new}
-        self._trail.searched(outcome.answers, {t.id for t in (*outcome.new, *outcome.already)})
-
-    def _fill(self, outcome: Outcome, tools: list[Tool]) -> None:
-        """Takes tools in order until the answer costs too much or a request cannot carry more; the best one always."""
-        request = self._tools.most_tokens
-        most = self._settings.answer_tokens * (4 if self.mode == "bridge" else 1)
-        outcome.left_out = list(tools)
-        while outcome.left_out:
-            request -= definition_tokens(outcome.left_out[0])
-            outcome.new.append(outcome.left_out.pop(0))
-            fits = request >= 0 and len(outcome.new) <= self._tools.room
-            if len(outcome.new) > 1 and not (fits and ESTIMATE.count(outcome.text()) <= most):
-                outcome.left_out.insert(0, outcome.new.pop())
-                break
-
-    def _braked(self, outcome: Outcome, times: int) -> str | None:
-        """A short answer in place of a long one, where searching again leads nowhere."""
-        if outcome.failed:
-            return None
-        if times > 1 and outcome.already and not outcome.new:
-            names = ", ".join(outcome.names[t.id] for t in outcome.already[:10])
-            doubt = f" {caution}" if (caution := outcome.caution()) else ""
-            return (
-                f"You have searched for this already. Loaded are: {names}. Call one now, or search for something else."
-                f"{doubt}"
-            )
-        if times > 1 and outcome.empty:
-            return (
-                "You have searched for this already and nothing fits. Use other words, or say that no tool can do it."
-            )
-        if self._in_vain >= 3:
-            return (
-                f"{outcome.text()}\nThat was search number {self._in_vain} in a row that found nothing. Stop searching "
-                "for this: say that no tool can do it, or ask what else would help."
-            )
-        return None
 
     def compacted(self) -> list[str]:
         """Call it after the history was shortened: the provider's cache is lost, so pending changes take effect.
@@ -530,8 +451,7 @@ class Session:
                     told.append(f"tools are delivered as {mode!r} now, not as {self.mode!r}: {self._why}")
                     self._tools.found.clear()
                     self._deliver(mode)
-            # What an earlier search said is gone from the history, so asking again is no repetition.
-            self._asked, self._in_vain, self._schemas = {}, 0, {}
+            self._searching.forget()
             self._tools.notices += told
             return told
 
@@ -551,10 +471,7 @@ class Session:
                 **self._tools.export(),
                 "callable": sorted(self._callable),
                 "built_in": [[t.description, dict(t.input_schema)] for t in self._built_in],
-                "asked": dict(self._asked),
-                "in_vain": self._in_vain,
-                "schemas": dict(self._schemas),
-                "trail": self._trail.export(),
+                **self._searching.export(),
             }
 
     @classmethod
@@ -578,9 +495,7 @@ class Session:
             ]
             self._tools.restore(state)
             self._callable = frozenset(state["callable"])
-            self._asked, self._in_vain = dict(state["asked"]), int(state["in_vain"])
-            self._schemas = dict(state["schemas"])
-            self._trail = Trail.restored(state.get("trail", {}))
+            self._searching.restore(state)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise StateError(f"this is no exported session: {type(error).__name__}: {error}") from None
 
@@ -606,16 +521,6 @@ def _reason(error: BaseException) -> str:
     except Exception:
         said = type(error).__name__
     return clean(said)[:2_000].rstrip(".")
-
-
-def _in_turn(answers: list[Hits]) -> list[Tool]:
-    """The tools of all answers, each once: every query's best first, then every query's second, and so on."""
-    turns: dict[str, Tool] = {}
-    for rank in range(max(map(len, answers), default=0)):
-        for hits in answers:
-            if rank < len(hits):
-                turns.setdefault(hits[rank].tool.id, hits[rank].tool)
-    return list(turns.values())
 
 
 def _close(value: Any) -> None:

@@ -554,8 +554,8 @@ def test_a_round_without_a_proposal_ends_no_turn(drive: Any) -> None:
     [
         (lambda: approval(True), "ask must be a function"),
         (lambda: approval(when="pay"), r"as in \['pay'\]"),
-        (lambda: approval(seconds=0), "seconds must be above 0"),
-        (lambda: approval(ttl_seconds=-1), "ttl_seconds must be above 0"),
+        (lambda: approval(seconds=0), "seconds must be a number of seconds above 0"),
+        (lambda: approval(ttl_seconds=-1), "ttl_seconds must be a number of seconds above 0"),
     ],
 )
 def test_options_that_cannot_be_are_refused_by_name(made: Callable[[], Any], named: str) -> None:

@@ -1691,7 +1691,7 @@ def test_the_names_of_the_loop_are_those_of_the_package() -> None:
 
 
 def test_what_cannot_be_an_agent_is_refused() -> None:
-    with pytest.raises(SetupError, match="a model is a function that takes a CallModel"):
+    with pytest.raises(SetupError, match="model must be a function that takes a CallModel"):
         Agent("gpt", [])  # type: ignore[arg-type]
     with pytest.raises(SetupError, match="is no layer"):
         Agent(ScriptedModel(), [], layers=["limits"])

@@ -443,11 +443,11 @@ def test_what_a_layer_put_behind_the_messages_is_never_cut(drive: Any) -> None:
     ("options", "what"),
     [
         ({}, "bounds nothing"),
-        ({"messages": 0}, "messages is a whole number"),
-        ({"tokens": 1.5}, "tokens is a whole number"),
-        ({"messages": True}, "messages is a whole number"),
-        ({"messages": 5, "step": 1}, "step is the share"),
-        ({"messages": 5, "step": -0.1}, "step is the share"),
+        ({"messages": 0}, "messages must be a whole number"),
+        ({"tokens": 1.5}, "tokens must be a whole number"),
+        ({"messages": True}, "messages must be a whole number"),
+        ({"messages": 5, "step": 1}, "step must be the share"),
+        ({"messages": 5, "step": -0.1}, "step must be the share"),
     ],
 )
 def test_an_option_that_cannot_work_is_refused(options: Any, what: str) -> None:

@@ -426,7 +426,7 @@ def test_the_end_is_a_fact_that_names_the_layer(drive: Any) -> None:
         ({"hard": 3}, r"hard \(3\) must not be below soft \(16\)"),
         ({"polling": "look"}, r"polling must be a collection of names, as in \['look'\]"),
         ({"cost": 1.0}, "needs price="),
-        ({"cost": -1.0}, "cost must be above 0"),
+        ({"cost": -1.0}, "cost must be a number above 0"),
         ({"excess": "throw"}, "'answer' or 'end'"),
     ],
 )

@@ -208,7 +208,7 @@ def test_a_reply_of_the_provider_is_kept_verbatim(drive: Any) -> None:
 
 
 def test_a_wrong_choice_is_refused() -> None:
-    with pytest.raises(SetupError, match="keep is 'everything' or 'answers'"):
+    with pytest.raises(SetupError, match="keep must be 'everything' or 'answers'"):
         memory(keep="some")  # type: ignore[arg-type]
-    with pytest.raises(SetupError, match="is no store: it has no append, load"):
+    with pytest.raises(SetupError, match=r"store must be a store.*it has no append, load"):
         memory({"a": 1})  # type: ignore[arg-type]

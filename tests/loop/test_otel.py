@@ -398,5 +398,5 @@ def test_without_providers_the_global_ones_are_used_and_none_is_made(drive: Any)
 
 
 def test_a_side_there_is_not_is_refused() -> None:
-    with pytest.raises(SetupError, match="side is 'chat' or 'server', not 'client'"):
+    with pytest.raises(SetupError, match="side must be 'chat' or 'server', not 'client'"):
         otel(side="client")  # type: ignore[arg-type]

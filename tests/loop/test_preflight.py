@@ -231,7 +231,7 @@ def test_a_model_that_is_refused_reads_why_and_what_to_do(drive: Any) -> None:
 
 
 def test_options_that_cannot_be_are_refused_by_name() -> None:
-    with pytest.raises(SetupError, match="a function of a Call and a phase"):
+    with pytest.raises(SetupError, match="check must be a function of a Call and a phase"):
         preflight(True)  # type: ignore[arg-type]
     with pytest.raises(SetupError, match=r"as in \['pay'\]"):
         preflight(Bank().check, tools="pay")

@@ -207,10 +207,10 @@ async def listen(event: Any) -> None:
     ("options", "told"),
     [
         ({"observe": listen}, "is async"),
-        ({"observe": [5]}, "an observer is a function"),
-        ({"store": "x.db"}, "a store has append"),
-        ({"system": 5}, "the system text must be text"),
-        ({"clock": 5}, "a clock is a function"),
+        ({"observe": [5]}, "observe must be a function"),
+        ({"store": "x.db"}, "store must be a store"),
+        ({"system": 5}, "system must be a text"),
+        ({"clock": 5}, "clock must be a function"),
     ],
 )
 def test_what_an_agent_cannot_use_is_refused_when_it_is_made(options: dict[str, Any], told: str) -> None:

@@ -248,8 +248,8 @@ def test_after_the_last_attempt_the_failure_is_the_answer(drive: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"attempts": 0}, "attempts counts"),
-        ({"attempts": 1.5}, "attempts counts"),
+        ({"attempts": 0}, "attempts must be"),
+        ({"attempts": 1.5}, "attempts must be"),
         ({"seconds": -1}, "seconds must be"),
         ({"longest": float("nan")}, "longest must be"),
         ({"tools": "fetch"}, r"as in \['fetch'\]"),

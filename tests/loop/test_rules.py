@@ -177,7 +177,7 @@ def test_nobody_is_asked_to_approve_what_may_not_be_used(drive: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"allow": "code/*"}, r"allow must be a collection of texts, as in \['code/\*'\]"),
+        ({"allow": "code/*"}, r"allow must be a collection of patterns, as in \['code/\*'\]"),
         ({"roles": {"code/*": "dev"}}, r"roles\['code/\*'\]"),
         ({"persona": "clerk"}, "go together"),
         ({"personas": {"clerk": []}, "persona": "boss"}, "no persona 'boss'; there are: 'clerk'"),
@@ -186,5 +186,5 @@ def test_nobody_is_asked_to_approve_what_may_not_be_used(drive: Any) -> None:
 def test_a_rule_that_cannot_be_is_refused_by_name(options: dict[str, Any], named: str) -> None:
     with pytest.raises(SetupError, match=named):
         rules(**options)
-    with pytest.raises(SetupError, match="a check is a function"):
+    with pytest.raises(SetupError, match="each check must be a function"):
         rules("code/*")  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from toolsearch import wording
+from toolsearch import options, wording
 from toolsearch.calls import ToolResult
 from toolsearch.errors import SetupError
 from toolsearch.events import (
@@ -36,6 +36,7 @@ __all__ = ["Policy", "approval"]
 log = logging.getLogger("toolsearch")
 
 SHOWN_CHARACTERS = 400  # of a call's arguments in a question
+SECONDS = "a number of seconds"
 
 Answers = dict[str, ToolResult | ToolWaiting]
 
@@ -51,6 +52,12 @@ class Policy:
     approver: str = ""
     seconds: float | None = None
     remember: bool = True
+
+    def __post_init__(self) -> None:
+        options.flag("required", self.required)
+        options.text("approver", self.approver)
+        options.number("seconds", self.seconds, SECONDS, finite=True, none="for no end")
+        options.flag("remember", self.remember)
 
 
 _GATED, _FREE = Policy(), Policy(required=False)
@@ -77,14 +84,12 @@ def approval(
     decided and those approved have run, the turn ends, and the model is not asked again. With `remember` false no
     approval stands for a later call.
     """
-    if ask is not None and not callable(ask):
-        raise SetupError(f"ask must be a function that takes a list of waiting calls, or None to pause, not {ask!r}")
-    if isinstance(when, str):
-        raise SetupError(f"when must be a collection of names or a function, as in [{when!r}], not {when!r}")
-    for name, number in (("seconds", seconds), ("ttl_seconds", ttl_seconds)):
-        if number is not None and not number > 0:
-            raise SetupError(f"{name} must be above 0, not {number!r}")
-    chosen = when if when is None or callable(when) else frozenset(when)
+    options.function("ask", ask, "that takes a list of waiting calls", none="to pause")
+    options.number("seconds", seconds, SECONDS)
+    options.number("ttl_seconds", ttl_seconds, SECONDS, finite=True, none="for no end")
+    options.flag("independent", independent)
+    options.flag("remember", remember)
+    chosen = when if when is None or callable(when) else frozenset(options.names("when", when, more=", or a function"))
     return _Approval(ask, chosen, seconds, ttl_seconds, independent, remember)
 
 

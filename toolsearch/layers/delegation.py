@@ -16,9 +16,8 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
-from toolsearch import wording
+from toolsearch import options, wording
 from toolsearch.calls import ToolContext, ToolResult
-from toolsearch.errors import SetupError
 from toolsearch.events import Asked, ModelCalled, ToolApproved, ToolDenied, ToolStarted, ToolWaiting, Usage, UserSaid
 from toolsearch.middleware import Record, Steps
 from toolsearch.seams import Answer, Approve, Call, Decision, Deny, Finished, Paused, Waiting
@@ -66,11 +65,10 @@ def delegate(agent: Agent, name: str, description: str, *, depth: int = 5) -> To
     child's own actions are its own to gate, and `alone`; `tool(delegate(…), alone=False)` may run beside others. Where
     the child pauses, `delegation()` has to be among the layers of the agent that calls it.
     """
-    if not hasattr(agent, "stream") or not hasattr(agent, "astream"):
-        raise SetupError(f"delegate needs an Agent, not {agent!r}")
-    number: object = depth
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise SetupError(f"depth must be a whole number from 1, not {depth!r}")
+    options.having("agent", agent, "an Agent", "stream", "astream", "conversation", "cancel")
+    options.text("name", name, empty=False)
+    options.text("description", description)
+    options.whole("depth", depth)
     run = _Delegate(agent, name, depth)
     return tool(run, name=name, description=description, kind="read", repeatable=True, alone=True)
 

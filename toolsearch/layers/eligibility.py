@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from toolsearch import wording
-from toolsearch.errors import SetupError
+from toolsearch import options, wording
 from toolsearch.events import Ending
 from toolsearch.middleware import Do, Record, Steps
 from toolsearch.seams import Round
@@ -24,10 +23,8 @@ def eligibility(predicate: Callable[[Round], Any], *, reason: str = "not eligibl
     `Finished`. The predicate (quick, or async) returns True or False; where it raises or gives anything else, nothing
     of the round runs and the turn goes on. The reply is `round.turn.replies[-1]`. Put it before `approval`.
     """
-    if not callable(predicate):
-        raise SetupError(f"predicate must be a function from a Round to True or False, not {predicate!r}")
-    if not reason:
-        raise SetupError("reason must be a text that says why such a turn ended")
+    options.function("predicate", predicate, "from a Round to True or False")
+    options.text("reason", reason, empty=False)
     return _Eligibility(predicate, reason)
 
 

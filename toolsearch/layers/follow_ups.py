@@ -10,7 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.errors import SetupError
+from toolsearch import options
 from toolsearch.events import Event, ModelReplied, Noted, Reply, UserSaid
 from toolsearch.middleware import Record, Steps, Within
 from toolsearch.seams import CallModel
@@ -38,11 +38,9 @@ def follow_ups(n: int = 3, *, seconds: float = 20.0, prompt: str = PROMPT) -> An
     or takes more than `seconds`, there are none, and the answer is what it was. Put it before `structured` and
     `processors` in the list. `prompt` may have a place for `{n}`.
     """
-    number: object = n
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise SetupError(f"n must be a whole number from 1, not {number!r}; leave the layer out for no questions")
-    if not seconds > 0:
-        raise SetupError(f"seconds must be above 0, not {seconds!r}")
+    options.whole("n", n)
+    options.number("seconds", seconds, "a number of seconds")
+    options.text("prompt", prompt, empty=False)
     return _FollowUps(n, seconds, prompt.replace("{n}", str(n)))
 
 

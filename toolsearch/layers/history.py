@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from toolsearch import options
 from toolsearch.errors import SetupError
 from toolsearch.events import Answers, Compacted, Message, ModelReplied, Note, Noted, Reply, UserSaid
 from toolsearch.middleware import Record, Steps
@@ -58,15 +59,14 @@ def history(
     text asks in these words. A summary that is empty, a call or an error is logged: the window stays as it is and is
     tried again a step later, then cut without. A cut begins the request anew, layers outside this one included.
     """
-    bounds: list[tuple[str, object]] = [("messages", messages), ("tokens", tokens)]
-    bounds = [(name, bound) for name, bound in bounds if bound is not None]
-    if not bounds:
+    if messages is None and tokens is None:
         raise SetupError("history() bounds nothing: pass messages=…, tokens=… or both")
-    for name, bound in bounds:
-        if not isinstance(bound, int) or isinstance(bound, bool) or bound < 1:
-            raise SetupError(f"{name} is a whole number from 1, not {bound!r}")
-    if not 0 <= step < 1:
-        raise SetupError(f"step is the share of the window that is freed at once, from 0 to below 1, not {step!r}")
+    options.whole("messages", messages, none="for no such bound")
+    options.whole("tokens", tokens, none="for no such bound")
+    options.number("step", step, "the share of the window that is freed at once,", least=0, below=1)
+    if not isinstance(summarize, str):
+        options.flag("summarize", summarize)
+    options.function("count", count, "from a text to its tokens")
     return _History(messages, tokens, step, (PROMPT if summarize is True else summarize) or "", count)
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from toolsearch import wording
+from toolsearch import options, wording
 from toolsearch.calls import ToolResult, text_of
 from toolsearch.errors import SetupError
 from toolsearch.events import Asked, Noted, ToolWaiting
@@ -41,20 +41,16 @@ def interaction(
     An answer's `said` is a message of the user that the model reads after the round. At most `a_round` of these calls
     wait in one round.
     """
-    if isinstance(tools, str):
-        raise SetupError(f"tools must be a collection of names, as in [{tools!r}], not {tools!r}")
-    if ask is not None and not callable(ask):
-        raise SetupError(f"ask must be a function that takes a list of waiting calls, or None to pause, not {ask!r}")
-    if a_round < 1:
-        raise SetupError(f"a_round must be 1 or more, not {a_round!r}")
-    for name, number in (("seconds", seconds), ("ttl_seconds", ttl_seconds)):
-        if number is not None and not number > 0:
-            raise SetupError(f"{name} must be above 0, not {number!r}")
-    kinds = dict(tools) if isinstance(tools, Mapping) else dict.fromkeys(tools, "question")
-    if wrong := next((name for name, kind in kinds.items() if not kind or kind == "approval"), None):
-        raise SetupError(
-            f"the tool {wrong!r} cannot want {kinds[wrong]!r}: say 'question', 'file', 'image' or the like"
-        )
+    options.function("ask", ask, "that takes a list of waiting calls", none="to pause")
+    options.whole("a_round", a_round)
+    options.number("seconds", seconds, "a number of seconds")
+    options.number("ttl_seconds", ttl_seconds, "a number of seconds", finite=True, none="for no end")
+    kinds: dict[str, Any] = dict.fromkeys(options.names("tools", tools), "question")
+    if isinstance(tools, Mapping):
+        kinds = options.table("tools", tools, "what they want")
+    for name, kind in kinds.items():
+        if not kind or not isinstance(kind, str) or kind == "approval":
+            raise SetupError(f"the tool {name!r} cannot want {kind!r}: say 'question', 'file', 'image' or the like")
     return _Interaction(kinds, ask, a_round, seconds, ttl_seconds)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from toolsearch import wording
+from toolsearch import options, wording
 from toolsearch.calls import ToolResult
 from toolsearch.errors import SetupError
 from toolsearch.events import Asked, Ending, ModelCalled, Noted
@@ -50,20 +50,19 @@ def limits(
     `excess` "answer" answers a call that is too much and goes on; "end" runs nothing of its round and ends the turn. A
     budget of tokens or money that is used up is told once; after that, or with "end" at once, the turn ends.
     """
-    numbers: dict[str, Any] = {
+    own = options.table("tools", tools, "numbers of calls", none="for none")
+    numbers = {
         "soft": soft, "hard": hard, "steps": steps, "identical": identical, "per_tool": per_tool, "calls": calls,
         "searches": searches, "tokens": tokens,
-        **{f"tools[{name!r}]": most for name, most in (tools or {}).items()},
+        **{f"tools[{name!r}]": most for name, most in own.items()},
     }  # fmt: skip
-    for name, number in numbers.items():
-        if number is not None and (not isinstance(number, int) or isinstance(number, bool) or number < 1):
-            raise SetupError(f"{name} must be a whole number from 1, or None for no such limit, not {number!r}")
-    if cost is not None and not cost > 0:
-        raise SetupError(f"cost must be above 0, or None for no such limit, not {cost!r}")
+    for name, bound in numbers.items():
+        options.whole(name, bound, none="for no such limit")
+    options.number("cost", cost, none="for no such limit")
+    options.function("price", price, "from a ModelCalled to what it cost", none="without a limit of cost")
     if cost is not None and price is None:
         raise SetupError("a limit of cost needs price=, a function from a ModelCalled to what it cost")
-    if excess not in ("answer", "end"):
-        raise SetupError(f"excess must be 'answer' or 'end', not {excess!r}")
+    options.choice("excess", excess, "answer", "end")
     if soft is not None and hard is not None and hard < soft:
         raise SetupError(f"hard ({hard}) must not be below soft ({soft}): give both, the same number to never wrap up")
     return _Limits(
@@ -71,23 +70,17 @@ def limits(
         hard,
         steps,
         identical,
-        _names(polling, "polling"),
+        frozenset(options.names("polling", polling)),
         per_tool,
-        dict(tools or {}),
+        own,
         calls,
-        _names(uncounted, "uncounted"),
+        frozenset(options.names("uncounted", uncounted)),
         searches,
         tokens,
         cost,
         price,
         excess,
     )
-
-
-def _names(given: Iterable[str], option: str) -> frozenset[str]:
-    if isinstance(given, str):
-        raise SetupError(f"{option} must be a collection of names, as in [{given!r}], not {given!r}")
-    return frozenset(given)
 
 
 @dataclass(frozen=True, slots=True)

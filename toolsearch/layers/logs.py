@@ -10,8 +10,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from toolsearch import options
 from toolsearch.calls import ToolResult, legal_name, text_of
-from toolsearch.errors import SetupError
 from toolsearch.events import (
     Asked,
     Event,
@@ -41,6 +41,7 @@ class LogFilter(logging.Filter):
 
     def __init__(self, redact: Callable[[str], str] = redacted) -> None:
         super().__init__()
+        options.function("redact", redact, "from a text to what may be seen of it")
         self._redact = redact
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -69,8 +70,7 @@ def logs(*, characters: int = 400) -> Any:
 
     At DEBUG it adds arguments and results, each cut to so many `characters`.
     """
-    if not isinstance(characters, int) or characters < 1:  # type: ignore[redundant-expr]
-        raise SetupError(f"characters must be a whole number from 1, not {characters!r}")
+    options.whole("characters", characters)
     log.addFilter(_FILTER)
     return _Logs(characters)
 

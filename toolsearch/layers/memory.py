@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Literal
 
-from toolsearch.errors import SetupError
+from toolsearch import options
 from toolsearch.events import Answers, Event, Message, ModelReplied, Note, RunBegan, RunEnded
 from toolsearch.middleware import Steps
 from toolsearch.seams import CallModel
@@ -31,10 +31,8 @@ def memory(store: Journals | None = None, *, keep: Literal["everything", "answer
     `keep` "everything": every message, with calls and results. "answers": what the user said and what was answered in
     the end. The turn that is going on is always shown whole. A `history` after it in the list counts what this leaves.
     """
-    if keep not in ("everything", "answers"):
-        raise SetupError(f"keep is 'everything' or 'answers', not {keep!r}")
-    if missing := [name for name in ("append", "load", "delete", "list") if store and not hasattr(store, name)]:
-        raise SetupError(f"{store!r} is no store: it has no {', '.join(missing)}; see toolsearch.stores")
+    options.choice("keep", keep, "everything", "answers")
+    options.having("store", store, *options.STORE, none="for none")
     return _Memory(store, keep)
 
 

@@ -16,8 +16,9 @@ from functools import partial
 from importlib import metadata
 from typing import TYPE_CHECKING, Any, Literal
 
+from toolsearch import options
 from toolsearch.calls import ToolResult, clean, text_of
-from toolsearch.errors import MissingExtra, SetupError
+from toolsearch.errors import MissingExtra
 from toolsearch.events import (
     Answers,
     Message,
@@ -70,8 +71,13 @@ def otel(
     results, each text after `redact`. `side` is where decisions are asked for, for the metric. Raises `MissingExtra`
     without the package opentelemetry-api.
     """
-    if side not in ("chat", "server"):
-        raise SetupError(f"side is 'chat' or 'server', not {side!r}")
+    options.having("tracer_provider", tracer_provider, "a TracerProvider", "get_tracer", none="for the global one")
+    options.having("meter_provider", meter_provider, "a MeterProvider", "get_meter", none="for the global one")
+    options.text("agent", agent)
+    options.text("provider", provider)
+    options.flag("contents", contents)
+    options.choice("side", side, "chat", "server")
+    options.function("redact", redact, "from a text to what may be seen of it")
     seen = partial(_seen, redact) if contents else None
     try:
         return _Otel(tracer_provider, meter_provider, agent=agent, provider=provider, redact=seen, side=side)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal
 
-from toolsearch import wording
+from toolsearch import options, wording
 from toolsearch.calls import ToolResult, text_of
 from toolsearch.errors import SetupError
 from toolsearch.events import Asked, Noted
@@ -34,12 +34,18 @@ class Ready:
 
     question: str = ""
 
+    def __post_init__(self) -> None:
+        options.text("question", self.question)
+
 
 @dataclass(frozen=True, slots=True)
 class Denied:
     """The call may not run."""
 
     reason: str
+
+    def __post_init__(self) -> None:
+        options.text("reason", self.reason)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +64,8 @@ def preflight(check: Callable[[Call, Phase], Any], *, tools: Iterable[str] | Non
     It returns `Ready`, `Denied`, `Completed`, or None for ready, and may be async. Where it raises, the call does not
     run. Put it before `approval` in the list, so that its question is the one asked.
     """
-    if not callable(check):
-        raise SetupError(f"a preflight check is a function of a Call and a phase, not {check!r}")
-    if isinstance(tools, str):
-        raise SetupError(f"tools must be a collection of names, as in [{tools!r}], not {tools!r}")
-    return _Preflight(check, None if tools is None else frozenset(tools))
+    options.function("check", check, "of a Call and a phase")
+    return _Preflight(check, None if tools is None else frozenset(options.names("tools", tools)))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+from toolsearch import options
 from toolsearch.calls import plain_json
 from toolsearch.errors import SetupError, ToolSearchError
 from toolsearch.events import (
@@ -40,6 +41,10 @@ class Refuse:
     reason: str = "refused"
     text: str = "I cannot answer this."
 
+    def __post_init__(self) -> None:
+        options.text("reason", self.reason)
+        options.text("text", self.text)
+
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
@@ -52,6 +57,10 @@ class Rewrite:
     function: Text
     look_back: int | None = None
 
+    def __post_init__(self) -> None:
+        options.function("function", self.function, "from a text to a text")
+        options.whole("look_back", self.look_back, 0, none="to show a reply when it is whole")
+
 
 def redact(*patterns: str | re.Pattern[str], by: str = "[redacted]", look_back: int | None = 64) -> Rewrite:
     """A `Rewrite` that puts `by` where one of the patterns, regular expressions, matches.
@@ -60,10 +69,8 @@ def redact(*patterns: str | re.Pattern[str], by: str = "[redacted]", look_back: 
     """
     if not patterns:
         raise SetupError(r"redact() needs a pattern, as in redact(r'\b\d{16}\b')")
-    try:
-        compiled = [re.compile(pattern) for pattern in patterns]
-    except (re.error, TypeError) as error:
-        raise SetupError(f"redact() needs regular expressions: {error}") from None
+    options.text("by", by)
+    compiled = [_compiled(pattern) for pattern in patterns]
 
     def function(text: str) -> str:
         for pattern in compiled:
@@ -71,6 +78,16 @@ def redact(*patterns: str | re.Pattern[str], by: str = "[redacted]", look_back: 
         return text
 
     return Rewrite(function, look_back)
+
+
+def _compiled(pattern: Any) -> re.Pattern[str]:
+    try:
+        compiled: re.Pattern[Any] = re.compile(pattern)
+    except (re.error, TypeError, RecursionError, OverflowError) as error:
+        raise SetupError(f"redact() needs regular expressions, not {options.shown(pattern)}: {error}") from None
+    if not isinstance(compiled.pattern, str):
+        raise SetupError(f"redact() needs regular expressions of text, not of bytes: {options.shown(pattern)}")
+    return compiled
 
 
 def processors(
@@ -93,13 +110,13 @@ def processors(
     given: dict[str, tuple[Any, ...]] = {}
     for name, each in (("into", into), ("out", out), ("stored", stored)):
         if not isinstance(each, Iterable):
-            raise SetupError(f"{name} must be a list of processors, as in [{each!r}], not {each!r}")
+            raise SetupError(
+                f"{name} must be a list of processors, as in [{options.shown(each)}], not {options.shown(each)}"
+            )
         given[name] = tuple(each)
         for one in given[name]:
-            if not isinstance(one, Rewrite) and not callable(one):
-                raise SetupError(f"a processor is a function or a Rewrite, not {one!r}")
-            if isinstance(one, Rewrite) and one.look_back is not None and one.look_back < 0:
-                raise SetupError(f"look_back is a number of characters from 0, or None, not {one.look_back!r}")
+            if not isinstance(one, Rewrite):
+                options.function(f"each processor in {name}", one, "or a Rewrite")
     kept = tuple(one.function if isinstance(one, Rewrite) else one for one in given["stored"])
     return _Processors(given["into"], given["out"], kept)
 

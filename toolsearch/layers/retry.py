@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from typing import Any
 
+from toolsearch import options
 from toolsearch.calls import ToolResult
 from toolsearch.errors import SetupError
 from toolsearch.events import Noted
@@ -44,19 +45,25 @@ def retry(
     late or raised such an error; one that may not run twice never is. Put it after `structured` and the like, so that
     their own calls are tried again too. Each attempt is billed.
     """
-    number: object = attempts
-    if not isinstance(number, int) or isinstance(number, bool) or number < 1:
-        raise SetupError(f"attempts counts the first one too: a whole number from 1, not {number!r}")
-    for name, bound in (("seconds", seconds), ("longest", longest)):
-        if not 0 <= bound < math.inf:
-            raise SetupError(f"{name} must be a number of seconds from 0, not {bound!r}")
-    if isinstance(tools, str):
-        raise SetupError(f"tools must be a collection of names, as in [{tools!r}], or True for all, not {tools!r}")
-    kinds = on if isinstance(on, tuple) else (on,) if isinstance(on, type) else None
-    if on is not None and kinds is None and not callable(on):
-        raise SetupError(f"on must be error classes or a function from an error to True or False, not {on!r}")
-    judge: Any = is_transient if on is None else on if kinds is None else lambda error: isinstance(error, kinds)
-    return _Retry(attempts, seconds, judge, tools if isinstance(tools, bool) else frozenset(tools), longest)
+    options.whole("attempts", attempts)
+    options.number("seconds", seconds, "a number of seconds", least=0, finite=True)
+    options.number("longest", longest, "a number of seconds", least=0, finite=True)
+    chosen = tools if isinstance(tools, bool) else frozenset(options.names("tools", tools, more=", or True for all"))
+    return _Retry(attempts, seconds, _judge(on), chosen, longest)
+
+
+def _judge(on: Any) -> Callable[[BaseException], bool]:
+    """What says of an error whether it is worth another attempt."""
+    if on is None:
+        return is_transient
+    if not isinstance(on, tuple | type):
+        options.function("on", on, "from an error to True or False, or error classes")
+        judge: Callable[[BaseException], bool] = on
+        return judge
+    kinds: tuple[Any, ...] = on if isinstance(on, tuple) else (on,)
+    if wrong := [kind for kind in kinds if not (isinstance(kind, type) and issubclass(kind, BaseException))]:
+        raise SetupError(f"on must be error classes, or a function, and {options.shown(wrong[0])} is no error class")
+    return lambda error: isinstance(error, kinds)
 
 
 def is_transient(error: BaseException) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, Any
 
-from toolsearch import wording
+from toolsearch import options, wording
 from toolsearch.calls import Caller
 from toolsearch.errors import SetupError
 from toolsearch.middleware import Steps
@@ -51,20 +51,23 @@ def rules(
     side effects, asked in every round; where one raises, the answer is no. Whatever a check reads beside the two has to
     be in `version`, a quick function whose value changes when that does, or a search will not see the change.
     """
-    given: tuple[Any, ...] = checks
-    if wrong := next((check for check in given if not callable(check)), None):
-        raise SetupError(f"a check is a function of a Tool and a Caller, not {wrong!r}")
+    for check in checks:
+        options.function("each check", check, "of a Tool and a Caller")
+    if persona is not None and not isinstance(persona, str):
+        options.function("persona", persona, "from the caller to a persona, or the name of one")
+    options.function("version", version, "whose value changes when what a check reads does", none="for none")
+    used = _table("personas", personas, "patterns")
     if (personas is None) != (persona is None):
         raise SetupError("personas and persona go together: what each may use, and which one speaks")
-    if isinstance(persona, str) and personas is not None and persona not in personas:
-        raise SetupError(f"there is no persona {persona!r}; there are: {', '.join(map(repr, personas)) or 'none'}")
+    if isinstance(persona, str) and persona not in used:
+        raise SetupError(f"there is no persona {persona!r}; there are: {', '.join(map(repr, used)) or 'none'}")
     return _Rules(
         checks,
-        _patterns(allow, "allow"),
-        _patterns(deny, "deny"),
-        _table(roles, "roles"),
-        _table(tenants, "tenants"),
-        _table(personas, "personas"),
+        options.names("allow", allow, "patterns"),
+        options.names("deny", deny, "patterns"),
+        _table("roles", roles, "names"),
+        _table("tenants", tenants, "names"),
+        used,
         persona,
         version or _always,
     )
@@ -74,14 +77,9 @@ def _always() -> None:
     return None
 
 
-def _patterns(given: Iterable[str], option: str) -> Patterns:
-    if isinstance(given, str):
-        raise SetupError(f"{option} must be a collection of texts, as in [{given!r}], not {given!r}")
-    return tuple(given)
-
-
-def _table(given: Mapping[str, Iterable[str]] | None, option: str) -> dict[str, Patterns]:
-    return {key: _patterns(told, f"{option}[{key!r}]") for key, told in (given or {}).items()}
+def _table(option: str, given: object, what: str) -> dict[str, Patterns]:
+    told = options.table(option, given, f"collections of {what}", none="for none")
+    return {key: options.names(f"{option}[{key!r}]", each, what) for key, each in told.items()}
 
 
 @dataclass(frozen=True)

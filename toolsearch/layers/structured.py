@@ -10,6 +10,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from toolsearch import options
 from toolsearch.arguments import ArgumentsError, validated
 from toolsearch.calls import clean_json
 from toolsearch.errors import AnswerError, SetupError
@@ -41,9 +42,9 @@ def structured(wanted: Any, repairs: int = 1, *, native: bool = True, separate: 
     system text. With `separate` the model answers in its own words first, which stay the text and are shown as they
     come in, and a further call, billed alike, asks for the value. Else nothing of a reply is shown before it is whole.
     """
-    number: object = repairs
-    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
-        raise SetupError(f"repairs must be a whole number from 0, not {number!r}")
+    options.whole("repairs", repairs, 0)
+    options.flag("native", native)
+    options.flag("separate", separate)
     return _Structured(_shape(wanted), repairs, native, separate)
 
 
@@ -176,7 +177,7 @@ def _shape(wanted: Any) -> _Shape:
         except Exception as error:  # whatever is no type fails in a way of its own
             first = str(error).partition("\n")[0]
             raise SetupError(
-                f"a structured answer needs a type or a JSON Schema as a dict, not {wanted!r}: {first}"
+                f"a structured answer needs a type or a JSON Schema as a dict, not {options.shown(wanted)}: {first}"
             ) from None
     if own.get("type") == "object":
         return _Shape(own, own, False, adapter)

@@ -11,6 +11,7 @@ from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
+from toolsearch import options
 from toolsearch.arguments import ArgumentsError, parse_arguments
 from toolsearch.calls import ToolCall
 from toolsearch.errors import SetupError
@@ -41,8 +42,8 @@ def thought(
     argument of that name keeps its own. Searches are left as they are; in the mode "bridge" it is the bridge's tool
     that is shown with them, and the id is the name that is called. Put it after `rules` in the list.
     """
-    if not callable(consumer):
-        raise SetupError(f"consumer must be a function of a tool's id, arguments and extra arguments, not {consumer!r}")
+    options.function("consumer", consumer, "of a tool's id, arguments and extra arguments")
+    options.flag("strip", strip)
     schema, adapter = _read(fields)
     return _Thought(schema, adapter, consumer, strip)
 
@@ -141,9 +142,11 @@ def _read(fields: Any) -> tuple[dict[str, Any], TypeAdapter[Any] | None]:
         adapter: TypeAdapter[Any] = TypeAdapter(fields)
         schema = _renamed(adapter.json_schema())
     except Exception as error:  # whatever is no type fails in a way of its own
-        raise SetupError(f"thought needs fields as a mapping or a type with fields, not {fields!r}: {error}") from None
+        raise SetupError(
+            f"thought needs fields as a mapping or a type with fields, not {options.shown(fields)}: {error}"
+        ) from None
     if not schema.get("properties"):
-        raise SetupError(f"thought needs at least one field; {fields!r} has none")
+        raise SetupError(f"thought needs at least one field; {options.shown(fields)} has none")
     for told in schema["properties"].values():
         told.pop("title", None)  # made of the name: it costs tokens and says nothing new
     return schema, adapter

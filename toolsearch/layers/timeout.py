@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch import wording
+from toolsearch import options, wording
 from toolsearch.errors import SetupError
 from toolsearch.middleware import Steps, Within
 from toolsearch.seams import Call, CallModel, Run
@@ -28,14 +28,14 @@ def timeout(
     A late tool's answer has the status "timed_out", the others of its round stay, and the turn goes on; the tool itself
     can stop by its `ToolContext.cancelled`. A late model or turn raises `TimeoutError`, and the conversation is whole.
     """
+    own = options.table("per_tool", per_tool, "numbers of seconds", none="for none")
     bounds = {"tool": tool, "model": model, "turn": turn}
-    bounds |= {f"per_tool[{name!r}]": seconds for name, seconds in (per_tool or {}).items()}
+    bounds |= {f"per_tool[{name!r}]": seconds for name, seconds in own.items()}
     for name, seconds in bounds.items():
-        if seconds is not None and not seconds > 0:
-            raise SetupError(f"{name} must be a number of seconds above 0, or None for no bound, not {seconds!r}")
+        options.number(name, seconds, "a number of seconds", none="for no bound")
     if all(seconds is None for seconds in bounds.values()):
         raise SetupError("timeout() bounds nothing: pass tool=…, model=…, per_tool=… or turn=…")
-    return _Timeout(tool, model, dict(per_tool or {}), turn)
+    return _Timeout(tool, model, own, turn)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TextIO
 
-from toolsearch.errors import SetupError
+from toolsearch import options
 from toolsearch.events import Event, ModelReplied, ReplyDiscarded, RunBegan, TextDelta, read_event
 from toolsearch.html import table
 from toolsearch.redaction import redacted, visible
@@ -75,10 +75,12 @@ class trace:  # noqa: N801  # called like a function, as the layers are
         colour: bool | None = None,
         redact: Callable[[str], str] = redacted,
     ) -> None:
-        if to is not None and not hasattr(to, "write"):
-            raise SetupError(f"to must be a file to write to, as sys.stderr, not {to!r}; for a journal: trace.of(…)")
-        if not isinstance(characters, int) or characters < 1:  # type: ignore[redundant-expr]
-            raise SetupError(f"characters must be a whole number from 1, not {characters!r}")
+        file = "a file to write to, as sys.stderr is (for a journal: trace.of(…))"
+        options.having("to", to, file, "write", none="for the notebook or the standard output")
+        options.whole("characters", characters)
+        if colour is not None:
+            options.flag("colour", colour)
+        options.function("redact", redact, "from a text to what may be seen of it")
         self._notebook = to is None and _in_notebook()
         self._to, self._colour = to, colour
         self._characters, self._redact = characters, redact

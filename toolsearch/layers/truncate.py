@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from toolsearch import options
 from toolsearch.calls import ToolResult, text_of
 from toolsearch.errors import SetupError
 from toolsearch.events import ToolWaiting
@@ -46,12 +47,12 @@ def truncate(characters: int = 12_000, *, tools: Mapping[str, int] | None = None
     and members of objects are left out, so that it stays valid. Images and other data in Base64 become a placeholder
     that names type and size, whatever the limit. `ToolResult.data` stays as it is; answers to searches do too.
     """
-    limits = {"characters": characters, **{f"tools[{name!r}]": most for name, most in (tools or {}).items()}}
-    for name, number in limits.items():
-        most: object = number
-        if not isinstance(most, int) or isinstance(most, bool) or (most != 0 and most < LEAST):
-            raise SetupError(f"{name} is a number of characters from {LEAST}, or 0 for no limit, not {most!r}")
-    return _Truncate(characters, dict(tools or {}))
+    own = options.table("tools", tools, "numbers of characters", none="for none")
+    for name, most in {"characters": characters, **{f"tools[{name!r}]": most for name, most in own.items()}}.items():
+        options.whole(name, most, 0)
+        if 0 < most < LEAST:
+            raise SetupError(f"{name} must be a number of characters from {LEAST}, or 0 for no limit, not {most!r}")
+    return _Truncate(characters, own)
 
 
 class _Truncate:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
+from toolsearch import options
 from toolsearch.calls import Caller
 from toolsearch.errors import SetupError, ToolSearchError
 from toolsearch.events import Ending, Event, ModelCalled, Reply, Usage
@@ -33,6 +34,12 @@ class Price:
     output: float
     date: str = ""
     source: str = ""
+
+    def __post_init__(self) -> None:
+        for name in ("input", "cached", "output"):
+            options.number(name, getattr(self, name), "a number of dollars", least=0, finite=True)
+        options.text("date", self.date)
+        options.text("source", self.source)
 
 
 # Gathered by hand, not fetched from a provider: check them before you bill anybody, and pass your own as `prices`. A
@@ -175,6 +182,11 @@ class Quota:
     tokens: int | None = None
     cost: float | None = None
 
+    def __post_init__(self) -> None:
+        options.whole("calls", self.calls, 0, none="for no bound")
+        options.whole("tokens", self.tokens, 0, none="for no bound")
+        options.number("cost", self.cost, "a number of dollars", least=0, none="for no bound")
+
 
 def usage(quota: Quota | Callable[[Caller | None], Any], *, prices: Mapping[str, Price] = PRICES) -> Any:
     """A layer that asks before each model call whether its actor, the caller's user, may still make one.
@@ -185,11 +197,12 @@ def usage(quota: Quota | Callable[[Caller | None], Any], *, prices: Mapping[str,
     summary, a repair) raises `ToolSearchError`. A quota of cost needs a price for every model: else `SetupError` is
     raised. Put it last in the list, so that no call passes it by. The calls of one step count from the next step on.
     """
-    if not isinstance(quota, Quota) and not callable(quota):
-        raise SetupError(
-            f"quota must be a Quota or a function from a Caller to one, to True or to False, not {quota!r}"
-        )
-    return _Usage(quota, dict(prices))
+    if not isinstance(quota, Quota):
+        options.function("quota", quota, "from a Caller to a Quota, True or False, or a Quota")
+    given = options.table("prices", prices, "prices")
+    for name, price in given.items():
+        options.instance(f"prices[{name!r}]", price, Price, "a Price")
+    return _Usage(quota, given)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from toolsearch import options
 from toolsearch.errors import SetupError, StateError
 
 if TYPE_CHECKING:
@@ -62,8 +63,7 @@ def checked_page(prefix: Any, after: Any, limit: Any) -> int:
     for name, text in (("prefix", prefix), ("after", after)):
         if not isinstance(text, str):
             raise SetupError(f"{name} is the text of an id, or of its beginning, not {text!r}")
-    if limit is not None and (not isinstance(limit, int) or limit < 1):
-        raise SetupError(f"limit is a whole number from 1, or None for all, not {limit!r}")
+    options.whole("limit", limit, none="for all")
     return -1 if limit is None else int(limit)
 
 

@@ -11,7 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.errors import SetupError, StateError
+from toolsearch import options
+from toolsearch.errors import StateError
 from toolsearch.stores import Entry, checked_id, checked_page, checked_time, misplaced
 
 __all__ = ["MemoryStore"]
@@ -32,9 +33,9 @@ class MemoryStore:
     def __init__(
         self, *, most: int | None = 1_000, seconds: float | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        for name, number in (("most", most), ("seconds", seconds)):
-            if number is not None and not number > 0:
-                raise SetupError(f"{name} must be positive, or None for no bound, not {number!r}")
+        options.whole("most", most, none="for no bound")
+        options.number("seconds", seconds, "a number of seconds", none="for no bound")
+        options.function("clock", clock, "that gives seconds since the epoch")
         self._most, self._seconds, self._clock = most, seconds, clock
         self._journals: OrderedDict[str, _Journal] = OrderedDict()  # the one written last is last
         self._lock = threading.Lock()

@@ -17,6 +17,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from toolsearch import options
 from toolsearch.errors import SetupError, StateError, ToolSearchError
 from toolsearch.stores import Entry, checked_id, checked_page, checked_time, misplaced
 
@@ -55,9 +56,13 @@ class SqliteStore:
     def __init__(
         self, path: str | os.PathLike[str], *, busy_seconds: float = 10.0, clock: Callable[[], float] = time.time
     ) -> None:
+        options.number("busy_seconds", busy_seconds, "a number of seconds", least=0, finite=True)
+        options.function("clock", clock, "that gives seconds since the epoch")
+        if not isinstance(path, str | bytes | os.PathLike):
+            raise options.wrong("path", "the path of a file", path)
         named: object = os.fspath(path)
         if not isinstance(named, str) or named in ("", ":memory:"):
-            raise SetupError(f"{named!r} is no file; for journals in memory there is MemoryStore()")
+            raise SetupError(f"{options.shown(named)} is no file; for journals in memory there is MemoryStore()")
         self.path = named
         self._busy, self._clock = busy_seconds, clock
         self._closed = False
