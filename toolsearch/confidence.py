@@ -37,7 +37,7 @@ class Fit:
 
     def relevant(self, signals: Mapping[str, float]) -> float:
         """P(relevant) of a hit; a signal that is missing counts 0."""
-        return _logistic(self.bias + sum(weight * signals.get(name, 0.0) for name, weight in self.weights.items()))
+        return _logistic(self.bias + sum([weight * signals.get(name, 0.0) for name, weight in self.weights.items()]))
 
     def answerable(self, relevant: Sequence[float]) -> float:
         """P(some tool can do it), from P(relevant) of the first `DEPTH` hits, as if every second request had no tool.

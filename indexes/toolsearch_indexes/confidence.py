@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from heapq import nlargest
 from pathlib import Path
 
 from toolsearch.confidence import DEPTH, Fit
@@ -123,16 +122,17 @@ class WordSignals:
         rarities = self._rarities
         has = [word for word in rarities if word in held]
         said = [word for word in name if word in rarities]
-        other = bool(self._actions) and not any(word in held for word in self._actions)
-        unasked = not any(word in ACTIONS for word in said) and any(word in ACTIONS for word in name)
+        done = [word for word in name if word in ACTIONS]
+        other = self._actions and not [word for word in self._actions if word in held]
+        unasked = done and not [word for word in done if word in rarities]
         return {
             "held": sum([rarities[word] for word in has]) / self._total if self._total else 0.0,
             "words": math.log1p(len(has)),
             "missing": math.log1p(max(0, self._words - len(has))),
             "strength": score / self._strongest if self._strongest else 0.0,
             "name": len(said) / len(name) if name else 0.0,
-            "other action": float(other),
-            "action unasked": float(unasked),
+            "other action": 1.0 if other else 0.0,
+            "action unasked": 1.0 if unasked else 0.0,
         }
 
 
@@ -154,7 +154,7 @@ def usual_cosine(cosines: Iterable[float]) -> float:
 
     Of at least `NEIGHBOURS` tools; where there are fewer, the others are taken to be as usual.
     """
-    ranked = nlargest(NEIGHBOURS, cosines)
+    ranked = sorted(cosines, reverse=True)[:NEIGHBOURS]
     usual = USUAL_BEHIND * max(ranked, default=0.0)
     behind = [*ranked[5:], *[usual] * (NEIGHBOURS - max(5, len(ranked)))]
     return sum(behind) / len(behind)

@@ -22,6 +22,7 @@ from toolsearch_indexes.confidence import DEPTH, Answer, Candidate, answer, fitt
 from toolsearch_indexes.document import texts
 from toolsearch_indexes.encoders import Encoder, EncoderError
 from toolsearch_indexes.keyword import Found, KeywordIndex
+from toolsearch_indexes.postings import best
 from toolsearch_indexes.stem import stem
 from toolsearch_indexes.text import sentences, spellings
 from toolsearch_indexes.vector import NEAR, NEAR_ALONE, TOOLS_AT_ONCE, EncoderChanged, ToolVectors, meant
@@ -138,25 +139,23 @@ class HybridIndex:
             degraded = f"searched by words only: {type(error.__cause__).__name__}"
             return answer(by_word, limit, fitted(self._words.name), searched, degraded)
         # Of two spellings the mean: a word that no tool knows is often spelt well, and the guess another word.
-        cosines[guessed] = (cosines[guessed] + cosines[len(asked) :]) / 2
+        if guessed:
+            cosines[guessed] = (cosines[guessed] + cosines[len(asked) :]) / 2
         near = [dict(zip(ids, row, strict=True)) for row in cosines[: len(asked)].tolist()]
         least = [self._near if each.asked.wanted else self._near_alone for each in found]
         close = {
             i for row, bar in zip(near, least, strict=True) for i, cosine in row.items() if cosine > 0 and cosine >= bar
         }
         scores = self._scores(found, near)
-        ranked = sorted((-scores[i], i) for i in close | by_words.keys() if scores.get(i, 0) > 0)
+        first = best({i: scores[i] for i in close | by_words.keys()}, max(limit, DEPTH))
         sense = (meant(query),)
         says, usual = self._words.signals(found[0]), usual_cosine(near[0].values())
-        hits = [
-            Candidate(
-                i,
-                -score,
-                (self._words.matched(by_words[i], i) if i in by_words else ()) + (sense if i in close else ()),
-                {"score": -score, **says(i), "cosine": near[0].get(i, 0.0), "height": near[0].get(i, 0.0) - usual},
-            )
-            for score, i in ranked[: max(limit, DEPTH)]
-        ]
+        hits: list[Candidate] = []
+        for score, i in (pair for pair in first if pair[0] > 0):
+            matched = self._words.matched(by_words[i], i) if len(hits) < limit and i in by_words else ()
+            cosine = near[0].get(i, 0.0)
+            signals = {"score": score, **says(i), "cosine": cosine, "height": cosine - usual}
+            hits.append(Candidate(i, score, matched + sense if i in close else matched, signals))
         waiting = [i for i in list(self._waiting) if among is None or i in among]
         if not waiting:
             return answer(placed(hits, searched), limit, self._fit(), searched)
@@ -177,9 +176,8 @@ class HybridIndex:
         """Each candidate's score: that of the whole query, or where it has sentences the mean with the best of them."""
         each_text = []
         for words, cosines in zip(found, near, strict=True):
-            best_cosine = max([GOOD_MEANING, *cosines.values()])
-            share = (1 - self._weight) / best_cosine
-            scores = {tool_id: share * max(cosine, 0.0) for tool_id, cosine in cosines.items()}
+            share = (1 - self._weight) / max([GOOD_MEANING, *cosines.values()])
+            scores = {tool_id: share * cosine if cosine > 0 else 0.0 for tool_id, cosine in cosines.items()}
             if words.scores:
                 share = self._weight / max([GOOD_WORDS * words.asked.weight, *words.scores.values()])
                 for tool_id, score in words.scores.items():
@@ -187,9 +185,9 @@ class HybridIndex:
             each_text.append(scores)
         whole, *parts = each_text
         if not parts:
-            return {tool_id: round(score, 9) for tool_id, score in whole.items()}
+            return whole
         return {
-            tool_id: round((whole.get(tool_id, 0.0) + max(part.get(tool_id, 0.0) for part in parts)) / 2, 9)
+            tool_id: (whole.get(tool_id, 0.0) + max(part.get(tool_id, 0.0) for part in parts)) / 2
             for tool_id in whole.keys() | {tool_id for part in parts for tool_id in part}
         }
 

@@ -78,10 +78,13 @@ class KeywordIndex:
     def look_up(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> Found:
         """As `search`, for an index that blends these scores with others."""
         with self._lock:
-            asked = read(query, self._holders, len(self._tools), self._vocabulary)
+            tools = self._tools
+            asked = read(query, self._holders, len(tools), self._vocabulary)
             enough, weights = asked.enough, asked.all_weights
             top = self._postings.top(weights, limit, among) if weights else []
-            return Found(asked, {i: score for score, i in top if asked.evidence(self._tools[i], enough)})
+            if enough and not asked.name:  # one word will do then, and what has a score holds one
+                return Found(asked, {i: score for score, i in top})
+            return Found(asked, {i: score for score, i in top if asked.evidence(tools[i], enough)})
 
     def candidates(self, found: Found, limit: int, among: AbstractSet[str] | None) -> list[Candidate]:
         """The tools that were looked up among these, with what is known of each; words that matched up to `limit`."""

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from heapq import nlargest
 from typing import Any
 
-__all__ = ["ArrayPostings", "DictPostings"]
+__all__ = ["ArrayPostings", "DictPostings", "best"]
 
 DIGITS = 9
 SLACK = 10**-DIGITS  # scores this close are equal
@@ -70,9 +70,14 @@ class DictPostings:
                 for i, impact in holders.items():
                     scores[i] = get(i, 0.0) + weight * impact
             left -= peak
-        scores = _allowed(scores, among)
-        bar = nlargest(limit, scores.values())[-1] - SLACK if len(scores) > limit else 0.0
-        return sorted(((round(s, DIGITS), i) for i, s in scores.items() if s >= bar), key=_best_first)[:limit]
+        return best(_allowed(scores, among), limit)
+
+
+def best(scores: Mapping[str, float], limit: int) -> list[tuple[float, str]]:
+    """The tools with the `limit` best scores, rounded; best first, ties by id."""
+    bar = nlargest(limit, scores.values())[-1] - SLACK if len(scores) > limit else 0.0
+    ranked = sorted([(-round(score, DIGITS), i) for i, score in scores.items() if score >= bar])
+    return [(-score, i) for score, i in ranked[:limit]]
 
 
 def _allowed(scores: dict[str, float], among: AbstractSet[str] | None) -> dict[str, float]:
@@ -131,9 +136,8 @@ class ArrayPostings:
             values = scores[found]
             values.partition(len(found) - limit)
             found = found[scores[found] >= values[len(found) - limit] - SLACK]
-        return sorted(((round(float(scores[s]), DIGITS), self._ids[s]) for s in found.tolist()), key=_best_first)[
-            :limit
-        ]
+        ids = self._ids
+        return best(dict(zip([ids[s] for s in found.tolist()], scores[found].tolist(), strict=True)), limit)
 
     def _allowed(self, among: AbstractSet[str]) -> Any:
         """`among` as an array over the slots, kept for the next search with the same frozen set."""
@@ -164,7 +168,3 @@ class _Column:
     def arrays(self) -> tuple[Any, Any]:
         """Views, no copies: let go of them before the next change."""
         return self._np.frombuffer(self._slots, dtype="int64"), self._np.frombuffer(self._impacts)
-
-
-def _best_first(scored: tuple[float, str]) -> tuple[float, str]:
-    return -scored[0], scored[1]

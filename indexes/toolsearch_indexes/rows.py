@@ -24,10 +24,7 @@ __all__ = ["Rows"]
 LEAST_ROOM = 64  # rows
 SETS_KEPT = 64  # of allowed ids
 LOOKS = 2  # without a lock, at rows that change meanwhile
-BLOCK = (
-    2**18
-)  # numbers multiplied at a time, 1 MB: in the processor's cache for the next query, and below the size from
-# which OpenBLAS starts threads, which on a busy machine cost 8 ms instead of 0.1
+BLOCK = 2**18  # numbers multiplied at a time, 1 MB: in the processor's cache for the next query
 GROUPS = 16
 SLACK = 1e-5  # more than the order of a sum can change a cosine
 DIGITS = 6
@@ -134,10 +131,10 @@ class Rows:
         found = {tool_id: slot for slot in sorted(places) if (tool_id := held.ids[slot]) is not None}
         if not found:
             return [], self._np.zeros((len(queries), 0))
-        near = held.rows[list(found.values())]
+        near = held.rows.take(list(found.values()), axis=0)
         # Summed again row by row: a matrix product adds in an order that depends on the place of a row.
-        cosines = self._np.stack([(near * query).sum(axis=1) for query in queries]).astype(self._np.float64)
-        return list(found), cosines.round(DIGITS)
+        cosines = (near * queries[:, None]).sum(axis=2)
+        return list(found), cosines.astype(self._np.float64).round(DIGITS)
 
     def _products(self, rows: NDArray[np.float32], queries: NDArray[np.float32]) -> NDArray[np.float32]:
         """The product of each query with each row, a row a query."""
@@ -146,7 +143,10 @@ class Rows:
         for start in range(0, len(rows), step):
             block = rows[start : start + step]
             for query, row in zip(queries, products, strict=True):
-                self._np.dot(block, query, out=row[start : start + step])
+                # Row by row, a dot product each: that reads memory straight on and starts no threads. The product of a
+                # whole matrix with a query reads four rows at once, which takes twice as long when they are not in
+                # the cache, and OpenBLAS may start threads for it, which on a busy machine cost 8 ms.
+                self._np.matmul(block[:, None], query[:, None], out=row[start : start + step, None, None])
         return products
 
     def _best(self, scores: NDArray[np.float32], limit: int) -> NDArray[np.intp]:

@@ -61,13 +61,15 @@ def encoded(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> N
     if rows.shape != (len(texts), encoder.width):
         wanted = (len(texts), encoder.width)
         raise SetupError(f"the encoder {encoder.name!r} gave an array of shape {rows.shape} where {wanted} is due")
-    if not np.isfinite(rows).all():
+    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
+    if not np.isfinite(largest).all():
         raise SetupError(f"the encoder {encoder.name!r} gave values that are not finite")
     # By the largest value first, so that no square overflows or vanishes.
-    largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
-    rows = np.divide(rows, largest, out=np.zeros_like(rows), where=largest > 0)
+    largest[largest == 0] = 1
+    rows = rows / largest
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    unit: NDArray[np.float32] = np.divide(rows, lengths, out=rows, where=lengths > 0)
+    lengths[lengths == 0] = 1
+    unit: NDArray[np.float32] = rows / lengths
     return unit
 
 

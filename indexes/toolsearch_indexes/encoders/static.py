@@ -87,7 +87,8 @@ class StaticEncoder:
                     ids = ids[ids != model.dropped]
                 if len(ids):
                     vectors = model.table[ids if model.mapping is None else model.mapping[ids]]
-                    rows[row] = (vectors if model.weights is None else vectors * model.weights[ids, None]).mean(axis=0)
+                    vectors = vectors if model.weights is None else vectors * model.weights[ids, None]
+                    rows[row] = vectors.sum(axis=0) / len(ids)
         return rows
 
     def _load(self) -> _Model:
