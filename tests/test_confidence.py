@@ -198,6 +198,22 @@ def test_fits_are_read_by_index_and_encoder(tmp_path: Path) -> None:
     assert Fit.load(file, "mine", "another") is None
 
 
+def test_a_model_by_another_name_is_known_by_its_probe(tmp_path: Path) -> None:
+    """Weights in 8 bits, or on another processor, change the numbers a little; another model changes them all."""
+    file = tmp_path / "fits.json"
+    entry = {"index": "mine", "encoder": "hub/a-model@1", "probe": [0.1, -0.2, 0.05]}
+    plain = {"index": "mine", "bias": 1.0, "weights": {}, "offset": 0.0, "slope": 1.0}
+    file.write_text(json.dumps({"format": 1, "fits": [plain, {**plain, **entry, "bias": 2.0}]}), "utf-8")
+    known = Fit(2.0, {}, 0.0, 1.0)
+    assert Fit.load(file, "mine", "hub/a-model@1") == known
+    assert Fit.load(file, "mine", "a-folder@2", (0.099, -0.201, 0.052)) == known
+    assert Fit.load(file, "mine", "a-folder@2", (0.1, 0.2, 0.05)) is None
+    assert Fit.load(file, "mine", "a-folder@2", (0.0, 0.0, 0.0)) is None
+    assert Fit.load(file, "mine", "a-folder@2") is None
+    assert Fit.load(file, "other", "a-folder@2", (0.1, -0.2, 0.05)) is None
+    assert Fit.load(file, "mine") == Fit(1.0, {}, 0.0, 1.0)
+
+
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"format": 2, "fits": []}', '{"format": 1, "fits": [1]}'])
 def test_a_file_that_holds_no_fits_is_an_error_that_names_it(text: str, tmp_path: Path) -> None:
     file = tmp_path / "fits.json"

@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from toolsearch.errors import SetupError
 
-__all__ = ["DEPTH", "FORMAT", "FOUND", "NONE", "Fit", "Verdict", "evidence", "read_fits", "verdict"]
+__all__ = ["DEPTH", "FORMAT", "FOUND", "NONE", "PROBE", "PROBED", "Fit", "Verdict", "evidence", "read_fits", "verdict"]
 
 Verdict = Literal["found", "weak", "none"]
 
@@ -24,6 +24,9 @@ FOUND, NONE = 0.8, 0.2  # the defaults of the settings `found` and `none`
 DEPTH = 10  # hits that are looked at to say how sure a whole search is, whatever its limit
 FORMAT = 1
 LEAST = 1e-4  # no probability is nearer to 0 or 1
+PROBE = "Create a calendar event and invite the people who take part."
+PROBED = 16  # numbers of its vector that a fit keeps
+ALIKE = 0.99  # the cosine of two such, from which on the model is the same; 8-bit weights change it by .001
 
 
 @dataclass(frozen=True)
@@ -48,14 +51,18 @@ class Fit:
 
     @staticmethod
     @cache
-    def load(file: Path, index: str, encoder: str = "") -> Fit | None:
+    def load(file: Path, index: str, encoder: str = "", probe: tuple[float, ...] = ()) -> Fit | None:
         """The fit in a file for an index, and for the encoder of that name; None where there is none.
+
+        One model goes by many names: that of a folder, a hub's, an endpoint's. `probe`, the first `PROBED` numbers of
+        an encoder's vector for the query `PROBE`, finds the fit for the same model by another name.
 
         Raises `SetupError` for a file that cannot be read.
         """
-        for entry in read_fits(file):
-            if (entry["index"], entry["encoder"]) == (index, encoder):
-                return Fit(entry["bias"], entry["weights"], entry["offset"], entry["slope"])
+        entries = [entry for entry in read_fits(file) if entry["index"] == index]
+        named = [entry for entry in entries if entry["encoder"] == encoder]
+        for entry in named or [each for each in entries if encoder and _cosine(each.get("probe", ()), probe) >= ALIKE]:
+            return Fit(entry["bias"], entry["weights"], entry["offset"], entry["slope"])
         return None
 
 
@@ -97,6 +104,11 @@ def read_fits(file: Path) -> list[dict[str, Any]]:
         raise SetupError(f"the fits in {str(file)!r} cannot be read: {error.strerror}") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SetupError(f"{str(file)!r} holds no fits: {type(error).__name__}: {error}") from None
+
+
+def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
+    lengths = math.hypot(*one) * math.hypot(*other)
+    return sum(a * b for a, b in zip(one, other, strict=False)) / lengths if lengths else 0.0
 
 
 def _logistic(x: float) -> float:

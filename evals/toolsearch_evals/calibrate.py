@@ -8,11 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from datetime import UTC, datetime
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 from toolsearch import Catalog, Scored, SetupError, ToolIndex, find
-from toolsearch.confidence import DEPTH, FOUND, NONE, Fit, Verdict, verdict
+from toolsearch.confidence import DEPTH, FOUND, NONE, PROBE, PROBED, Fit, Verdict, verdict
 from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.cases import Case, Dataset
 from toolsearch_evals.fitting import Search, fit
@@ -42,15 +42,16 @@ def calibrate(
     verdicts: list[dict[str, Any]] = []
     bins: list[dict[str, Any]] = []
     signals: list[dict[str, Any]] = []
+    remembered = cache(_Remembered)  # one for each encoder, whatever the indexes
     for notation in indexes:
-        index = open_backend(notation)
+        index = open_backend(notation, remembered)
         index.add(list(catalog))
         name = label(notation)
         fitted = searches(catalog, index, cases[FITTED], partial(tick, f"{name}, fitting"))
         judged = searches(catalog, index, cases[JUDGED,], partial(tick, f"{name}, judging"))
         made = fit(fitted)
         place = {"index": name}
-        entries.append(_entry(index, dataset, fitted, made))
+        entries.append(_entry(index, dataset, fitted, made) | _probe(index))
         verdicts += [place | row for row in _verdicts(judged, made)]
         bins += [place | row for row in _bins(judged, made)]
         signals += [place | {"signal": name, "weight": weight} for name, weight in made.weights.items()]
@@ -75,6 +76,33 @@ def searches(catalog: Catalog, index: ToolIndex, cases: Sequence[Case], tick: Ca
     if not any(any(each.signals) for each in found):
         raise SetupError(f"the index {index.name!r} gives no signals with its hits, so there is nothing to fit to")
     return found
+
+
+class _Remembered:
+    """An encoder that keeps the vectors of documents: tools are taken out and put back once a case."""
+
+    def __init__(self, encoder: Any) -> None:
+        self._encoder = encoder
+        self._kept: dict[str, Any] = {}
+        self.name, self.width = encoder.name, encoder.width
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> Any:
+        if query:
+            return self._encoder.encode(texts, query=True)
+        new = [text for text in dict.fromkeys(texts) if text not in self._kept]
+        if new:
+            self._kept.update(zip(new, self._encoder.encode(new), strict=True))
+        return [self._kept[text] for text in texts]
+
+
+def _probe(index: ToolIndex) -> dict[str, list[float]]:
+    """What tells the encoder again under another name; see `Fit.load`."""
+    encoder = getattr(index, "encoder", None)
+    if encoder is None:
+        return {}
+    (row,) = encoder.encode([PROBE], query=True)
+    length = sum(float(number) ** 2 for number in row) ** 0.5
+    return {"probe": [round(float(number) / length, 3) for number in row[:PROBED]]}
 
 
 class _Silent:

@@ -77,9 +77,9 @@ def answer(found: Sequence[Candidate], limit: int, fit: Fit | None, tools: int, 
     )
 
 
-def fitted(index: str, encoder: str = "") -> Fit | None:
-    """What ships for an index, and for the encoder of that name."""
-    return Fit.load(SHIPPED, index, encoder)
+def fitted(index: str, encoder: str = "", probe: tuple[float, ...] = ()) -> Fit | None:
+    """What ships for an index, and for the encoder of that name or with that probe; see `Fit.load`."""
+    return Fit.load(SHIPPED, index, encoder, probe)
 
 
 # -- signals ---------------------------------------------------------------------------------------------------------

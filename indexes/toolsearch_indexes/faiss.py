@@ -27,7 +27,7 @@ from toolsearch_indexes.document import PASSAGES
 from toolsearch_indexes.encoders import Encoder
 from toolsearch_indexes.folders import Folder
 from toolsearch_indexes.rows import Rows
-from toolsearch_indexes.vector import NEAR, NEAR_ALONE, ToolVectors, VectorIndex
+from toolsearch_indexes.vector import NEAR, ToolVectors, VectorIndex
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,7 +64,7 @@ class FaissIndex(VectorIndex):
         kind: Structure | None = None,
         *,
         near: float = NEAR,
-        near_alone: float = NEAR_ALONE,
+        near_alone: float | None = None,
     ) -> None:
         if kind is not None and kind not in get_args(Structure):
             raise SetupError(f"the kind of a faiss index is one of {', '.join(get_args(Structure))}, not {kind!r}")
@@ -99,7 +99,7 @@ class FaissIndex(VectorIndex):
         kind: Structure | None = None,
         *,
         near: float = NEAR,
-        near_alone: float = NEAR_ALONE,
+        near_alone: float | None = None,
     ) -> FaissIndex:
         """The index a folder holds; an empty one, with a warning in the log, if it is damaged or of another version.
 

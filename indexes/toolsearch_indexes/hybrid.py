@@ -15,7 +15,6 @@ from collections.abc import Set as AbstractSet
 from dataclasses import replace
 
 from toolsearch.catalog import Tool
-from toolsearch.confidence import Fit
 from toolsearch.errors import QueryError, SetupError
 from toolsearch.index import QUERY_CHARACTERS, Scored
 from toolsearch_indexes.confidence import DEPTH, Answer, Candidate, answer, fitted, placed, usual_cosine
@@ -25,7 +24,7 @@ from toolsearch_indexes.keyword import Found, KeywordIndex
 from toolsearch_indexes.postings import best
 from toolsearch_indexes.stem import stem
 from toolsearch_indexes.text import sentences, spellings
-from toolsearch_indexes.vector import NEAR, NEAR_ALONE, TOOLS_AT_ONCE, EncoderChanged, ToolVectors, meant
+from toolsearch_indexes.vector import NEAR, TOOLS_AT_ONCE, EncoderChanged, ToolVectors, alone, meant
 
 __all__ = ["HybridIndex"]
 
@@ -57,7 +56,7 @@ class HybridIndex:
         *,
         keyword_weight: float = KEYWORD_WEIGHT,
         near: float = NEAR,
-        near_alone: float = NEAR_ALONE,
+        near_alone: float | None = None,
     ) -> None:
         if not 0 <= keyword_weight <= 1:
             raise SetupError(f"keyword_weight is a share, 0 … 1, not {keyword_weight!r}")
@@ -142,7 +141,7 @@ class HybridIndex:
         if guessed:
             cosines[guessed] = (cosines[guessed] + cosines[len(asked) :]) / 2
         near = [dict(zip(ids, row, strict=True)) for row in cosines[: len(asked)].tolist()]
-        least = [self._near if each.asked.wanted else self._near_alone for each in found]
+        least = [self._near if each.asked.wanted else alone(self._near_alone, searched) for each in found]
         close = {
             i for row, bar in zip(near, least, strict=True) for i, cosine in row.items() if cosine > 0 and cosine >= bar
         }
@@ -157,20 +156,18 @@ class HybridIndex:
             signals = {"score": score, **says(i), "cosine": cosine, "height": cosine - usual}
             hits.append(Candidate(i, score, matched + sense if i in close else matched, signals))
         waiting = [i for i in list(self._waiting) if among is None or i in among]
+        # It was fitted to the scores of the default weight.
+        fit = self._vectors.fit(self.name) if self._weight == KEYWORD_WEIGHT else None
         if not waiting:
-            return answer(placed(hits, searched), limit, self._fit(), searched)
+            return answer(placed(hits, searched), limit, fit, searched)
         many = "1 tool is" if len(waiting) == 1 else f"{len(waiting)} tools are"
         degraded = f"{many} searched by words only: {'it' if len(waiting) == 1 else 'they'} could not be encoded"
-        return _unsure(answer(placed(hits, searched), limit, self._fit(), searched, degraded), set(waiting))
+        return _unsure(answer(placed(hits, searched), limit, fit, searched, degraded), set(waiting))
 
     @property
     def encoder(self) -> Encoder:
         """What makes the vectors."""
         return self._vectors.encoder
-
-    def _fit(self) -> Fit | None:
-        """What was fitted to this encoder; the scores it was fitted to are those of the default weight."""
-        return fitted(self.name, self._vectors.encoder.name) if self._weight == KEYWORD_WEIGHT else None
 
     def _scores(self, found: Sequence[Found], near: Sequence[dict[str, float]]) -> dict[str, float]:
         """Each candidate's score: that of the whole query, or where it has sentences the mean with the best of them."""

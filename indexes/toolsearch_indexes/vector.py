@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import math
 import threading
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +17,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from toolsearch.catalog import Tool
+from toolsearch.confidence import PROBE, PROBED, Fit
 from toolsearch.errors import MissingExtra, QueryError, SetupError
 from toolsearch.index import QUERY_CHARACTERS, Matched, Scored
 from toolsearch_indexes.confidence import (
@@ -37,13 +39,18 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["NEAR", "NEAR_ALONE", "TOOLS_AT_ONCE", "EncoderChanged", "ToolVectors", "VectorIndex", "meant"]
+__all__ = ["NEAR", "TOOLS_AT_ONCE", "EncoderChanged", "ToolVectors", "VectorIndex", "alone", "meant"]
 
 log = logging.getLogger("toolsearch")
 
 NEAR = 0.1  # the cosine that counts as evidence; with .15, which keeps no more nonsense out, fitting tools are lost
-NEAR_ALONE = 0.35  # the same where the catalog knows no word of the query; one senseless query in ten reaches it
+# The same where the catalog knows no word of the query: what one senseless query in ten reaches among a thousand tools.
+# The best of more grows with the logarithm of their number. Both measured on two catalogs with three encoders, from one
+# tool to 2,000: .31 to .36, and .024 to .032.
+NEAR_ALONE, GROWTH = 0.34, 0.028
 TOOLS_AT_ONCE = 256  # encoded together
+ENOUGH = 20  # tools tell how alike an encoder finds them;
+ALIKE = 0.7  # the mean cosine that is worth a warning. Of good encoders it is .1 to .4, of E5 as it is .85
 SHOWN = 40  # characters of a query in a match
 
 
@@ -51,14 +58,16 @@ class VectorIndex:
     """Exact search by meaning, in memory.
 
     `encoder` is a name from the entry points `toolsearch.encoders`, or an object. A tool is found from the cosine
-    `near` on, and where the catalog knows no word of the query from `near_alone`; the defaults suit encoders that give
-    unrelated texts a cosine about 0. If an encoder fails during a search, the search has a problem instead of hits.
+    `near` on, and where the catalog knows no word of the query from `near_alone`; None is what one senseless query in
+    ten reaches among so many tools, .34 for a thousand. The defaults suit encoders that give unrelated texts a cosine
+    about 0; see `CenteredEncoder` for others. If an encoder fails during a search, the search has a
+    problem instead of hits.
     """
 
     name = "vector"
 
     def __init__(
-        self, encoder: str | Encoder = "static", *, near: float = NEAR, near_alone: float = NEAR_ALONE
+        self, encoder: str | Encoder = "static", *, near: float = NEAR, near_alone: float | None = None
     ) -> None:
         self._vectors = ToolVectors(encoder)
         self._near, self._near_alone = near, near_alone
@@ -88,11 +97,12 @@ class VectorIndex:
         ids, cosines = self._vectors.look([query], max(limit, NEIGHBOURS), among)
         asked = list(dict.fromkeys(content_words(query)))
         counts = {word: held for word in asked if (held := self._holders[word])}
-        near = self._near if counts else self._near_alone
+        tools = len(self._words)
+        searched = tools if among is None else len(among)
+        near = self._near if counts else alone(self._near_alone, searched)
         close = dict(zip(ids, cosines[0].tolist(), strict=True))
         ranked = sorted((-cosine, i) for i, cosine in close.items() if cosine >= near and cosine > 0)
-        usual, tools = usual_cosine(close.values()), len(self._words)
-        sense = (meant(query),)
+        usual, sense = usual_cosine(close.values()), (meant(query),)
         hits = [
             Candidate(
                 i,
@@ -103,8 +113,7 @@ class VectorIndex:
             )
             for cosine, i in ranked[: max(limit, DEPTH)]
         ]
-        searched = tools if among is None else len(among)
-        return answer(placed(hits, searched), limit, fitted(self.name, self.encoder.name), searched)
+        return answer(placed(hits, searched), limit, self._vectors.fit(self.name), searched)
 
     @property
     def encoder(self) -> Encoder:
@@ -126,6 +135,11 @@ def meant(query: str) -> Matched:
     return Matched(query if len(query) <= SHOWN else query[: SHOWN - 1] + "…", ("meaning",))
 
 
+def alone(given: float | None, tools: int) -> float:
+    """The cosine that counts as evidence among so many tools where the catalog knows no word of the query."""
+    return given if given is not None else NEAR_ALONE + GROWTH * math.log(max(tools, 1) / 1_000)
+
+
 class EncoderChanged(SetupError):
     """The encoder is another one than that of the vectors there are, which no later try can mend."""
 
@@ -142,10 +156,23 @@ class ToolVectors:
         self._rows: Rows | None = None
         self._made_by: tuple[str, int] | None = None  # name and width of the encoder of the rows
         self._digests: dict[str, bytes] = {}
+        self._probe: tuple[float, ...] | None = None
+        self._told = False
         self._changes = threading.RLock()
 
     def __len__(self) -> int:
         return len(self._digests)
+
+    def fit(self, index: str) -> Fit | None:
+        """What was fitted for an index with vectors like these. An encoder of an unknown name is probed, once."""
+        if (known := fitted(index, self.encoder.name)) is not None:
+            return known
+        if self._probe is None:
+            try:
+                self._probe = tuple(self._encoded([PROBE], query=True)[0][:PROBED].tolist())
+            except Exception:  # it may answer the next time; a search goes on without
+                return None
+        return fitted(index, self.encoder.name, self._probe)
 
     def add(self, tools: Iterable[Tool]) -> None:
         """Encodes tools in batches, each searchable when it is done. Of those that fail no old vector is left."""
@@ -165,7 +192,22 @@ class ToolVectors:
                 if self._rows is None:
                     self._rows = Rows(rows.shape[1])
                 self._rows.put(batch, rows)
+                self._tell_alike(rows)
                 self._digests.update((tool_id, new[tool_id][0]) for tool_id in batch)
+
+    def _tell_alike(self, rows: NDArray[np.float32]) -> None:
+        """Warns, once, of an encoder that finds any two tools alike."""
+        if self._told or len(rows) < ENOUGH:
+            return
+        self._told = True
+        mean = rows.mean(axis=0)
+        if (usual := float(mean @ mean)) > ALIKE:
+            log.warning(
+                "the encoder %r gives two tools a cosine of %.2f on average, so meaning hardly tells them apart: put "
+                "toolsearch_indexes.encoders.centered.CenteredEncoder around it",
+                self.encoder.name,
+                usual,
+            )
 
     def remove(self, ids: Iterable[str]) -> None:
         with self._changes:

@@ -89,6 +89,13 @@ def test_the_report_says_how_often_which_verdict_is_given_on_the_test_split() ->
         assert "calibration error" in form(report) or "first is right" in form(report)
 
 
+def test_a_fit_of_an_index_with_an_encoder_holds_what_tells_the_model_under_another_name() -> None:
+    _, (entry, words) = calibrate(small(train=20, dev=40, test=20), ["vector:static", "keyword"])
+    assert len(entry["probe"]) == 16
+    assert entry["encoder"].startswith("wordllama")
+    assert "probe" not in words
+
+
 def test_what_ships_holds_the_limits_on_the_test_split_and_can_be_fitted_again(tmp_path: Path) -> None:
     """SA-28: of the unanswerable requests at most 10 % are found, of the answerable ones at most 5 % are not."""
     report, entries = calibrate(load("commons")[0], ["keyword", "hybrid"])

@@ -8,6 +8,7 @@ import pytest
 from toolsearch import Catalog, ToolSearch, find, open_index
 from toolsearch.confidence import read_fits
 from toolsearch_indexes.confidence import SHIPPED, fitted
+from toolsearch_indexes.encoders import open_encoder
 from toolsearch_indexes.hybrid import HybridIndex
 from toolsearch_indexes.keyword import KeywordIndex
 from toolsearch_indexes.vector import VectorIndex
@@ -60,6 +61,46 @@ def test_an_encoder_that_nothing_was_fitted_to_has_no_confidence(hashed_words: A
         hits = find(Catalog(TOOLS), filled(index), "send electronic mail")
         assert [hit.confidence for hit in hits] == [None] * len(hits)
         assert hits.verdict is None
+
+
+class Renamed:
+    """An encoder under another name, as a model in a folder has, with vectors a little off, as 8 bits make them."""
+
+    name = "another name"
+
+    def __init__(self, inner: Any) -> None:
+        self._inner, self.width = inner, inner.width
+
+    def encode(self, texts: Any, *, query: bool = False) -> Any:
+        return self._inner.encode(texts, query=query) * 1.5 + 1e-4
+
+
+@pytest.mark.parametrize("of", [VectorIndex, HybridIndex])
+def test_a_model_under_another_name_has_the_confidence_that_was_fitted_to_it(of: Callable[..., Any]) -> None:
+    renamed = find(Catalog(TOOLS), filled(of(Renamed(open_encoder("static")))), "send electronic mail")
+    plain = find(Catalog(TOOLS), filled(of("static")), "send electronic mail")
+    assert renamed.verdict == plain.verdict == "found"
+    assert renamed[0].confidence == pytest.approx(plain[0].confidence, abs=0.01)
+
+
+def test_an_encoder_that_fails_when_it_is_probed_is_probed_again(hashed_words: Any) -> None:
+    class Failing:
+        name, width = "failing", hashed_words.width
+        answers = 1
+
+        def encode(self, texts: Any, *, query: bool = False) -> Any:
+            self.answers -= query
+            if self.answers < 0:
+                raise TimeoutError("busy")
+            return hashed_words.encode(texts, query=query)
+
+    index = filled(VectorIndex(encoder := Failing()))
+    assert index.search("mail", 5), "one answer, for the query; the probe fails"
+    encoder.answers = 9
+    assert index.search("mail", 5)
+    assert encoder.answers == 7, "the query and the probe"
+    assert index.search("mail", 5)
+    assert encoder.answers == 6, "the probe is kept"
 
 
 def test_scores_blended_otherwise_have_no_confidence() -> None:

@@ -212,12 +212,20 @@ def test_a_query_in_words_the_catalog_does_not_know_must_be_nearer():
     index.add(tools(mail="post"))  # the words of the tool are mail and post; its vector is that of mail
     assert ids(index.search("post", 5)) == ["mail"]
     assert ids(index.search("letter", 5)) == ["mail"]
-    strict = VectorIndex(Written({"mail": [1, 0], "letter": [0.3, 0.954]}))
-    strict.add(tools("mail"))
-    assert strict.search("letter", 5) == []
-    loose = VectorIndex(Written({"mail": [1, 0], "letter": [0.3, 0.954]}), near_alone=0.2)
-    loose.add(tools("mail"))
-    assert ids(loose.search("letter", 5)) == ["mail"]
+    for bar, found in ((None, []), (0.05, ["mail"]), (0.2, [])):
+        index = VectorIndex(Written({"mail": [1, 0], "letter": [0.12, 0.993]}), near_alone=bar)
+        index.add(tools("mail"))
+        assert ids(index.search("letter", 5)) == found
+
+
+def test_the_more_tools_are_searched_the_nearer_a_query_in_unknown_words_must_be():
+    """Among many some is near to anything: one senseless query in ten is answered, whatever the size of the catalog."""
+    index = VectorIndex(Written({"mail": [1, 0], "letter": [0.28, 0.96]}))
+    index.add(tools("mail", *(f"other_{n}" for n in range(400))))
+    assert index.search("letter", 5) == []
+    assert ids(index.search("letter", 5, among={"mail", *(f"other_{n}" for n in range(20))})) == ["mail"]
+    index.remove([f"other_{n}" for n in range(380)])
+    assert ids(index.search("letter", 5)) == ["mail"]
 
 
 def test_nothing_is_said_to_letters_without_meaning():

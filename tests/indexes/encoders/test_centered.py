@@ -1,0 +1,120 @@
+"""What all texts of an encoder have in common, taken off."""
+
+import logging
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from toolsearch import Catalog, find
+from toolsearch_indexes.encoders import encoded
+from toolsearch_indexes.encoders.cache import CachedEncoder
+from toolsearch_indexes.encoders.centered import NEUTRAL, CenteredEncoder
+from toolsearch_indexes.hybrid import HybridIndex
+from toolsearch_indexes.vector import VectorIndex
+
+
+class Corner:
+    """An encoder all of whose vectors lie in one corner: a long part in common, one for queries, and a letter."""
+
+    name, width = "corner", 29
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[bool, list[str]]] = []
+
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> Any:
+        self.asked.append((query, list(texts)))
+        rows = np.zeros((len(texts), self.width), np.float32)
+        for row, text in zip(rows, texts, strict=True):
+            if text.strip():
+                row[26 + query] = 3
+                row[ord(text.strip().lower()[0]) % 26] = 1
+        return rows
+
+
+def cosine(encoder: Any, document: str, query: str) -> float:
+    return float(encoded(encoder, [document])[0] @ encoded(encoder, [query], query=True)[0])
+
+
+def test_texts_of_nothing_in_common_have_a_cosine_about_0_and_like_ones_about_1() -> None:
+    documents = encoded(Corner(), ["zebra", "quartz"])
+    assert documents[0] @ documents[1] > 0.85
+    centered = CenteredEncoder(Corner())
+    documents = encoded(centered, ["zebra", "quartz"])
+    assert abs(documents[0] @ documents[1]) < 0.3
+    assert cosine(centered, "zebra", "zoo") > 0.7
+    assert abs(cosine(centered, "zebra", "quartz")) < 0.3
+
+
+def test_documents_and_queries_each_lose_a_mean_of_their_own() -> None:
+    centered = CenteredEncoder(Corner())
+    assert centered.encode(["zebra"])[0][26] == pytest.approx(0, abs=1e-6)
+    assert centered.encode(["zebra"], query=True)[0][27] == pytest.approx(0, abs=1e-6)
+
+
+def test_an_empty_text_is_like_nothing() -> None:
+    assert not encoded(CenteredEncoder(Corner()), [" ", ""]).any()
+
+
+def test_the_neutral_texts_are_encoded_once_whatever_the_number_of_threads() -> None:
+    inner = Corner()
+    centered = CenteredEncoder(inner)
+    assert inner.asked == []
+    threads = [threading.Thread(target=centered.encode, args=(["a"],)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(texts == list(NEUTRAL) for _, texts in inner.asked) == 2
+
+
+def test_its_name_tells_it_from_the_encoder_within_so_that_kept_vectors_are_not_mixed(tmp_path: Path) -> None:
+    inner = Corner()
+    assert CenteredEncoder(inner).name.startswith("corner centered@")
+    plain, centered = CachedEncoder(inner, tmp_path), CachedEncoder(CenteredEncoder(inner), tmp_path)
+    assert not np.allclose(plain.encode(["zebra"]), centered.encode(["zebra"]))
+    assert np.allclose(centered.encode(["zebra"]), encoded(CenteredEncoder(inner), ["zebra"]))
+
+
+def test_an_encoder_that_tells_nothing_apart_leaves_the_words() -> None:
+    class Same(Corner):
+        def encode(self, texts: Sequence[str], *, query: bool = False) -> Any:
+            return np.ones((len(texts), self.width), np.float32)
+
+    index = HybridIndex(CenteredEncoder(Same()))
+    catalog = Catalog([{"name": "send_mail"}, {"name": "get_weather"}])
+    index.add(list(catalog))
+    assert [hit.tool.id for hit in find(catalog, index, "mail")] == ["send_mail"]
+
+
+def test_an_index_warns_once_of_an_encoder_that_finds_all_tools_alike(caplog: pytest.LogCaptureFixture) -> None:
+    tools = list(Catalog([{"name": f"{chr(97 + n)}_tool"} for n in range(25)]))
+    for encoder, told in ((Corner(), 1), (CenteredEncoder(Corner()), 0)):
+        caplog.clear()
+        index = VectorIndex(encoder)
+        with caplog.at_level(logging.WARNING, "toolsearch"):
+            index.add(tools)
+            index.remove([tool.id for tool in tools])
+            index.add(tools)
+        assert sum("CenteredEncoder" in record.getMessage() for record in caplog.records) == told
+
+
+def test_what_only_says_in_which_language_a_text_is_goes_too() -> None:
+    """With a word for "a" before it, as the other language has, a text means the same."""
+
+    class Bilingual(Corner):
+        def encode(self, texts: Sequence[str], *, query: bool = False) -> Any:
+            rows = super().encode([text.removeprefix("un ") for text in texts], query=query)
+            rows[[text.startswith("un ") for text in texts], 28] = 2
+            return rows
+
+    words = ["apple", "bread", "cheese", "dates", "eggs", "figs"]
+    apart = CenteredEncoder(Bilingual())
+    together = CenteredEncoder(Bilingual(), languages=[words, [f"un {word}" for word in words]])
+    assert cosine(apart, "garlic", "un garlic") < 0.6
+    assert cosine(together, "garlic", "un garlic") > 0.9
+    assert cosine(together, "garlic", "un honey") < 0.5
+    assert together.name != apart.name
