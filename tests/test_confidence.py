@@ -208,6 +208,8 @@ def test_a_model_by_another_name_is_known_by_its_probe(tmp_path: Path) -> None:
     assert Fit.load(file, "mine", "hub/a-model@1") == known
     assert Fit.load(file, "mine", "a-folder@2", (0.099, -0.201, 0.052)) == known
     assert Fit.load(file, "mine", "a-folder@2", (0.1, 0.2, 0.05)) is None
+    assert Fit.load(file, "mine", "a-folder@2", (0.14, -0.28, 0.07)) is None, "as of the same model, cut to half"
+    assert Fit.load(file, "mine", "a-folder@2", (0.1, -0.2)) is None
     assert Fit.load(file, "mine", "a-folder@2", (0.0, 0.0, 0.0)) is None
     assert Fit.load(file, "mine", "a-folder@2") is None
     assert Fit.load(file, "other", "a-folder@2", (0.1, -0.2, 0.05)) is None

@@ -26,7 +26,9 @@ FORMAT = 1
 LEAST = 1e-4  # no probability is nearer to 0 or 1
 PROBE = "Create a calendar event and invite the people who take part."
 PROBED = 16  # numbers of its vector that a fit keeps
-ALIKE = 0.99  # the cosine of two such, from which on the model is the same; 8-bit weights change it by .001
+# The distance of two such, as a share of their length, up to which the model is the same; 8-bit weights make it .04.
+# A model whose vectors are cut to half has the same numbers at first, but as vectors have a length of 1 larger ones.
+SAME = 0.14
 
 
 @dataclass(frozen=True)
@@ -55,13 +57,13 @@ class Fit:
         """The fit in a file for an index, and for the encoder of that name; None where there is none.
 
         One model goes by many names: that of a folder, a hub's, an endpoint's. `probe`, the first `PROBED` numbers of
-        an encoder's vector for the query `PROBE`, finds the fit for the same model by another name.
+        an encoder's vector of length 1 for the query `PROBE`, finds the fit for the same model by another name.
 
         Raises `SetupError` for a file that cannot be read.
         """
         entries = [entry for entry in read_fits(file) if entry["index"] == index]
         named = [entry for entry in entries if entry["encoder"] == encoder]
-        for entry in named or [each for each in entries if encoder and _cosine(each.get("probe", ()), probe) >= ALIKE]:
+        for entry in named or [each for each in entries if encoder and _is_same(each.get("probe") or (), probe)]:
             return Fit(entry["bias"], entry["weights"], entry["offset"], entry["slope"])
         return None
 
@@ -106,9 +108,8 @@ def read_fits(file: Path) -> list[dict[str, Any]]:
         raise SetupError(f"{str(file)!r} holds no fits: {type(error).__name__}: {error}") from None
 
 
-def _cosine(one: Sequence[float], other: Sequence[float]) -> float:
-    lengths = math.hypot(*one) * math.hypot(*other)
-    return sum(a * b for a, b in zip(one, other, strict=False)) / lengths if lengths else 0.0
+def _is_same(kept: Sequence[float], probe: Sequence[float]) -> bool:
+    return len(kept) == len(probe) > 0 and math.dist(kept, probe) < SAME * math.hypot(*kept)
 
 
 def _logistic(x: float) -> float:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
+from copy import copy
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any
@@ -91,18 +92,21 @@ class _Remembered:
             return self._encoder.encode(texts, query=True)
         new = [text for text in dict.fromkeys(texts) if text not in self._kept]
         if new:
-            self._kept.update(zip(new, self._encoder.encode(new), strict=True))
+            rows = self._encoder.encode(new)
+            if len(rows) != len(new):
+                raise SetupError(f"the encoder {self.name!r} gave {len(rows)} rows for {len(new)} texts")
+            self._kept.update(zip(new, map(copy, rows), strict=True))  # the encoder may use the array again
         return [self._kept[text] for text in texts]
 
 
 def _probe(index: ToolIndex) -> dict[str, list[float]]:
     """What tells the encoder again under another name; see `Fit.load`."""
-    encoder = getattr(index, "encoder", None)
-    if encoder is None:
+    encoder: Any = getattr(index, "encoder", None)
+    if isinstance(encoder, str) or not hasattr(encoder, "encode"):  # another's index may call something else so
         return {}
     (row,) = encoder.encode([PROBE], query=True)
     length = sum(float(number) ** 2 for number in row) ** 0.5
-    return {"probe": [round(float(number) / length, 3) for number in row[:PROBED]]}
+    return {"probe": [round(float(number) / length, 3) for number in row[:PROBED]]} if length else {}
 
 
 class _Silent:

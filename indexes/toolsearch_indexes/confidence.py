@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,6 +29,7 @@ __all__ = [
     "fitted",
     "name_of",
     "placed",
+    "reachable",
     "shared_signals",
     "usual_cosine",
 ]
@@ -67,6 +69,7 @@ def answer(found: Sequence[Candidate], limit: int, fit: Fit | None, tools: int, 
     Where so few `tools` were searched that there are no ten hits, that says nothing against those there are: the
     missing ones count as if they were as likely as usual.
     """
+    limit = max(limit, 0)
     if fit is None:
         return Answer((Scored(f.id, f.score, f.matched, None, f.signals) for f in found[:limit]), degraded=degraded)
     sure = [fit.relevant(each.signals) for each in found[: max(limit, DEPTH)]]
@@ -75,6 +78,11 @@ def answer(found: Sequence[Candidate], limit: int, fit: Fit | None, tools: int, 
     return Answer(
         hits, answerable=fit.answerable(sure + [absent] * (DEPTH - len(sure)) if sure else []), degraded=degraded
     )
+
+
+def reachable(tools: int, among: AbstractSet[str] | None) -> int:
+    """Of so many tools those that are searched. Among the ids that are allowed there may be some of no tool."""
+    return tools if among is None else min(tools, len(among))
 
 
 def fitted(index: str, encoder: str = "", probe: tuple[float, ...] = ()) -> Fit | None:

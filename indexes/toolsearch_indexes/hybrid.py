@@ -17,7 +17,7 @@ from dataclasses import replace
 from toolsearch.catalog import Tool
 from toolsearch.errors import QueryError, SetupError
 from toolsearch.index import QUERY_CHARACTERS, Scored
-from toolsearch_indexes.confidence import DEPTH, Answer, Candidate, answer, fitted, placed, usual_cosine
+from toolsearch_indexes.confidence import DEPTH, Answer, Candidate, answer, fitted, placed, reachable, usual_cosine
 from toolsearch_indexes.document import texts
 from toolsearch_indexes.encoders import Encoder, EncoderError
 from toolsearch_indexes.keyword import Found, KeywordIndex
@@ -124,7 +124,7 @@ class HybridIndex:
         query = query[:QUERY_CHARACTERS]
         if not self._tools or not query.strip():
             return []
-        searched = len(self._tools if among is None else among)
+        searched = reachable(len(self._tools), among)
         asked = [query, *_parts(query)]
         found = [self._words.look_up(text, max(limit, BY_WORDS), among) for text in asked]
         by_words = {tool_id: each.asked for each in reversed(found) for tool_id in each.scores}

@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from toolsearch.catalog import Tool
 from toolsearch.index import Matched, Scored
 from toolsearch_indexes.asked import Asked, read
-from toolsearch_indexes.confidence import DEPTH, Candidate, WordSignals, answer, fitted, placed
+from toolsearch_indexes.confidence import DEPTH, Candidate, WordSignals, answer, fitted, placed, reachable
 from toolsearch_indexes.impacts import impacts
 from toolsearch_indexes.postings import ArrayPostings, DictPostings
 from toolsearch_indexes.spelling import Vocabulary
@@ -103,7 +103,7 @@ class KeywordIndex:
         return lambda tool_id: of(tools.get(tool_id, {}), names.get(tool_id, ()), scores.get(tool_id, 0.0))
 
     def _searched(self, among: AbstractSet[str] | None) -> int:
-        return len(self._tools if among is None else among)
+        return reachable(len(self._tools), among)
 
     def matched(self, asked: Asked, tool_id: str) -> tuple[Matched, ...]:
         """The words of the query that a tool holds; none if the tool is gone."""

@@ -55,6 +55,12 @@ class Rows:
     def __len__(self) -> int:
         return len(self._held.slots)
 
+    def mean(self) -> NDArray[np.float32]:
+        """The mean of the rows, (width,)."""
+        held = self._held
+        mean: NDArray[np.float32] = held.rows.sum(axis=0) / max(1, len(held.slots))
+        return mean
+
     def put(self, ids: Sequence[str], rows: NDArray[np.float32]) -> None:
         """Adds rows, or puts them in the place of those with the same id. Each id once."""
         with self._changing:
@@ -132,8 +138,11 @@ class Rows:
         if not found:
             return [], self._np.zeros((len(queries), 0))
         near = held.rows.take(list(found.values()), axis=0)
-        # Summed again row by row: a matrix product adds in an order that depends on the place of a row.
-        cosines = (near * queries[:, None]).sum(axis=2)
+        cosines = self._np.empty((len(queries), len(near)), self._np.float32)
+        # Summed again row by row: a matrix product adds in an order that depends on the place of a row. One query at a
+        # time, as many rows may be equally near.
+        for query, row in zip(queries, cosines, strict=True):
+            (near * query).sum(axis=1, out=row)
         return list(found), cosines.astype(self._np.float64).round(DIGITS)
 
     def _products(self, rows: NDArray[np.float32], queries: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -19,11 +19,12 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
+from toolsearch.calls import clean
 from toolsearch.catalog import Tool
 from toolsearch.errors import MissingExtra, SetupError
 from toolsearch.index import Scored
 from toolsearch_indexes.asked import read
-from toolsearch_indexes.confidence import DEPTH, Candidate, WordSignals, answer, fitted, name_of, placed
+from toolsearch_indexes.confidence import DEPTH, Candidate, WordSignals, answer, fitted, name_of, placed, reachable
 from toolsearch_indexes.folders import Folder
 from toolsearch_indexes.impacts import PEAK, cut, impacts, recipe
 from toolsearch_indexes.spelling import Vocabulary
@@ -116,7 +117,7 @@ class TantivyIndex:
             if held := asked.evidence(fields, enough):
                 signals = say.of(fields, name, score)
                 found.append(Candidate(tool_id, score, asked.matched(held, fields), signals))
-        searched = state.searcher.num_docs if among is None else len(among)
+        searched = reachable(state.searcher.num_docs, among)
         return answer(placed(found, searched), limit, fitted(self.name), searched)
 
     def _top(
@@ -173,7 +174,8 @@ class TantivyIndex:
     def _filtered(self, query: Any, among: AbstractSet[str]) -> Any:
         kept = self._filter
         if kept is None or kept[0] is not among or not isinstance(among, frozenset):
-            allowed = tantivy.Query.term_set_query(self._schema, "id", sorted(among))
+            ids = sorted(i for i in among if i != _EVERY and clean(i) == i)  # a lone surrogate is in no index
+            allowed = tantivy.Query.term_set_query(self._schema, "id", ids)
             kept = self._filter = among, tantivy.Query.const_score_query(allowed, 0.0)
         must = tantivy.Occur.Must
         return tantivy.Query.boolean_query([(must, query), (must, kept[1])])
@@ -235,7 +237,7 @@ class TantivyIndex:
                 added = {**self._tools, **added}
             state = self._state
             stale = state.stale(added)
-            gone = [i for i in removed if i in state.digests and i not in stale]
+            gone = [i for i in dict.fromkeys(removed) if i in state.digests and i not in stale]
             if stale or gone:
                 documents = [_document(tool) for tool in stale.values()]  # before anything is changed
                 _commit(state.index, [*gone, *(i for i in stale if i in state.digests)], documents)

@@ -27,11 +27,14 @@ from toolsearch_indexes.confidence import (
     answer,
     fitted,
     placed,
+    reachable,
     shared_signals,
     usual_cosine,
 )
 from toolsearch_indexes.document import PASSAGES, passages, texts
 from toolsearch_indexes.encoders import Encoder, encoded, open_encoder
+from toolsearch_indexes.encoders.centered import NEUTRAL
+from toolsearch_indexes.encoders.loading import check_encoder
 from toolsearch_indexes.rows import Rows
 from toolsearch_indexes.text import content_words, words
 
@@ -49,8 +52,8 @@ NEAR = 0.1  # the cosine that counts as evidence; with .15, which keeps no more 
 # tool to 2,000: .31 to .36, and .024 to .032.
 NEAR_ALONE, GROWTH = 0.34, 0.028
 TOOLS_AT_ONCE = 256  # encoded together
-ENOUGH = 20  # tools tell how alike an encoder finds them;
-ALIKE = 0.7  # the mean cosine that is worth a warning. Of good encoders it is .1 to .4, of E5 as it is .85
+ENOUGH = 20  # tools tell how alike an encoder finds them
+ALIKE = 0.7  # the mean cosine that is worth a warning. Of good encoders it is .1 to .4, of E5 as it is .8 and more
 SHOWN = 40  # characters of a query in a match
 
 
@@ -98,7 +101,7 @@ class VectorIndex:
         asked = list(dict.fromkeys(content_words(query)))
         counts = {word: held for word in asked if (held := self._holders[word])}
         tools = len(self._words)
-        searched = tools if among is None else len(among)
+        searched = reachable(tools, among)
         near = self._near if counts else alone(self._near_alone, searched)
         close = dict(zip(ids, cosines[0].tolist(), strict=True))
         ranked = sorted((-cosine, i) for i, cosine in close.items() if cosine >= near and cosine > 0)
@@ -151,13 +154,14 @@ class ToolVectors:
         if find_spec("numpy") is None:
             raise MissingExtra("search by meaning", "numpy", "vector")
         self.encoder = open_encoder(encoder) if isinstance(encoder, str) else encoder
-        if not callable(getattr(self.encoder, "encode", None)):
-            raise SetupError(f"the encoder {encoder!r} has no method `encode`; see the Encoder protocol")
+        check_encoder(self.encoder)
         self._rows: Rows | None = None
         self._made_by: tuple[str, int] | None = None  # name and width of the encoder of the rows
         self._digests: dict[str, bytes] = {}
-        self._probe: tuple[float, ...] | None = None
-        self._told = False
+        self._probes: dict[
+            str, tuple[float, ...]
+        ] = {}  # by the encoder's name, which may change while there are no rows
+        self._told: str | None = None  # of which encoder it was looked at how alike it finds tools
         self._changes = threading.RLock()
 
     def __len__(self) -> int:
@@ -165,14 +169,15 @@ class ToolVectors:
 
     def fit(self, index: str) -> Fit | None:
         """What was fitted for an index with vectors like these. An encoder of an unknown name is probed, once."""
-        if (known := fitted(index, self.encoder.name)) is not None:
+        name = self.encoder.name
+        if (known := fitted(index, name)) is not None:
             return known
-        if self._probe is None:
+        if name not in self._probes:
             try:
-                self._probe = tuple(self._encoded([PROBE], query=True)[0][:PROBED].tolist())
+                self._probes[name] = tuple(self._encoded([PROBE], query=True)[0][:PROBED].tolist())
             except Exception:  # it may answer the next time; a search goes on without
                 return None
-        return fitted(index, self.encoder.name, self._probe)
+        return fitted(index, name, self._probes[name])
 
     def add(self, tools: Iterable[Tool]) -> None:
         """Encodes tools in batches, each searchable when it is done. Of those that fail no old vector is left."""
@@ -192,20 +197,27 @@ class ToolVectors:
                 if self._rows is None:
                     self._rows = Rows(rows.shape[1])
                 self._rows.put(batch, rows)
-                self._tell_alike(rows)
                 self._digests.update((tool_id, new[tool_id][0]) for tool_id in batch)
+                self._tell_alike(self._rows)
 
-    def _tell_alike(self, rows: NDArray[np.float32]) -> None:
-        """Warns, once, of an encoder that finds any two tools alike."""
-        if self._told or len(rows) < ENOUGH:
+    def _tell_alike(self, rows: Rows) -> None:
+        """Warns, once, of an encoder that finds any two texts alike. Tools may be so: then it is asked about others."""
+        if len(rows) < ENOUGH or self._told == (name := self.encoder.name):
             return
-        self._told = True
-        mean = rows.mean(axis=0)
+        self._told = name
+        mean = rows.mean()
+        if float(mean @ mean) <= ALIKE:
+            return
+        try:
+            mean = self._encoded(NEUTRAL).mean(axis=0)
+        except Exception:  # the tools are encoded; what it lacks, if anything, is told with the next ones
+            self._told = None
+            return
         if (usual := float(mean @ mean)) > ALIKE:
             log.warning(
-                "the encoder %r gives two tools a cosine of %.2f on average, so meaning hardly tells them apart: put "
-                "toolsearch_indexes.encoders.centered.CenteredEncoder around it",
-                self.encoder.name,
+                "the encoder %r gives two texts about different things a cosine of %.2f on average, so meaning hardly "
+                "tells tools apart: put toolsearch_indexes.encoders.centered.CenteredEncoder around it",
+                name,
                 usual,
             )
 

@@ -23,7 +23,7 @@ from toolsearch.catalog import Tool
 from toolsearch.errors import MissingExtra, SetupError
 from toolsearch.index import Scored
 from toolsearch_indexes.asked import read
-from toolsearch_indexes.confidence import DEPTH, Candidate, WordSignals, answer, fitted, name_of, placed
+from toolsearch_indexes.confidence import DEPTH, Candidate, WordSignals, answer, fitted, name_of, placed, reachable
 from toolsearch_indexes.folders import Folder
 from toolsearch_indexes.impacts import cut, impacts, recipe
 from toolsearch_indexes.postings import DictPostings
@@ -216,7 +216,7 @@ class _View:
             if held := asked.evidence(fields, enough):
                 signals = say.of(fields, name_of(fields), score)
                 found.append(Candidate(tool_id, score, asked.matched(held, fields), signals))
-        searched = len(self.places if among is None else among)
+        searched = reachable(len(self.places), among)
         return answer(placed(found, searched), limit, fitted(WhooshIndex.name), searched)
 
     def _holders(self, postings: DictPostings, word: str) -> int:

@@ -7,17 +7,28 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from toolsearch import Catalog, SetupError, open_index
 from toolsearch.confidence import Fit, read_fits
-from toolsearch_evals.calibrate import calibrate, searches
+from toolsearch.testing import FixedIndex
+from toolsearch_evals.calibrate import _probe, _Remembered, calibrate, searches
 from toolsearch_evals.cases import Case, Dataset, load
 from toolsearch_evals.fitting import Search, fit, write_fits
 from toolsearch_evals.measures import wilson
 from toolsearch_evals.report import FORMS
 
 SHIPPED = Path(__file__).resolve().parents[2] / "indexes" / "toolsearch_indexes" / "calibration.json"
+
+
+class Silent:
+    """An encoder that has no direction for any text."""
+
+    name, width = "silent", 2
+
+    def encode(self, texts: Any, *, query: bool = False) -> Any:
+        return [[0.0, 0.0] for _ in texts]
 
 
 def small(**splits: int) -> Dataset:
@@ -94,6 +105,34 @@ def test_a_fit_of_an_index_with_an_encoder_holds_what_tells_the_model_under_anot
     assert len(entry["probe"]) == 16
     assert entry["encoder"].startswith("wordllama")
     assert "probe" not in words
+
+
+def test_vectors_are_remembered_of_an_encoder_that_uses_its_array_again() -> None:
+    class Reusing:
+        name, width = "reusing", 2
+        array = np.zeros((9, 2), np.float32)
+
+        def encode(self, texts: Any, *, query: bool = False) -> Any:
+            self.array[: len(texts)] = [[len(text), 1] for text in texts]
+            return self.array[: len(texts)]
+
+    remembered = _Remembered(Reusing())
+    remembered.encode(["a"])
+    assert np.array_equal(remembered.encode(["four", "a"]), [[4, 1], [1, 1]])
+
+    class Short(Reusing):
+        def encode(self, texts: Any, *, query: bool = False) -> Any:
+            return self.array[:1]
+
+    with pytest.raises(SetupError, match="'reusing' gave 1 rows for 2 texts"):
+        _Remembered(Short()).encode(["a", "b"])
+
+
+@pytest.mark.parametrize("encoder", [None, "static", Silent()])
+def test_what_tells_no_model_is_no_probe(encoder: Any) -> None:
+    index = FixedIndex({})
+    index.encoder = encoder  # type: ignore[attr-defined]
+    assert _probe(index) == {}
 
 
 def test_what_ships_holds_the_limits_on_the_test_split_and_can_be_fitted_again(tmp_path: Path) -> None:

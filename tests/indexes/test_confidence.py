@@ -103,6 +103,32 @@ def test_an_encoder_that_fails_when_it_is_probed_is_probed_again(hashed_words: A
     assert encoder.answers == 6, "the probe is kept"
 
 
+@pytest.mark.parametrize("of", [VectorIndex, HybridIndex])
+def test_an_encoder_that_takes_the_place_of_another_is_probed_itself(of: Callable[..., Any]) -> None:
+    """Like case H01: an index that was emptied may go on with another model, but not with the other's fit."""
+    tools = list(Catalog(TOOLS))
+    encoder = Renamed(open_encoder("static"))
+    index = filled(of(encoder))
+    assert index.search("send electronic mail", 1)[0].confidence is not None
+    index.remove([tool.id for tool in tools])
+    encoder.name = "a third"
+    encoder.encode = lambda texts, query=False: encoder._inner.encode(texts)[:, ::-1]  # type: ignore[method-assign]
+    index.add(tools)
+    assert index.search("send electronic mail", 1)[0].confidence is None
+
+
+def test_a_model_whose_vectors_are_cut_to_half_does_not_have_the_confidence_of_the_whole() -> None:
+    """Its vectors begin with the same numbers, but among half of them unrelated texts are nearer."""
+
+    class Half(Renamed):
+        def encode(self, texts: Any, *, query: bool = False) -> Any:
+            return self._inner.encode(texts, query=query)[:, : self.width]
+
+    encoder = Half(open_encoder("static"))
+    encoder.width //= 2
+    assert filled(VectorIndex(encoder)).search("send electronic mail", 1)[0].confidence is None
+
+
 def test_scores_blended_otherwise_have_no_confidence() -> None:
     hits = find(Catalog(TOOLS), filled(HybridIndex(keyword_weight=0.3)), "send electronic mail")
     assert hits.verdict is None

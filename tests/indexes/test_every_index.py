@@ -125,6 +125,36 @@ def test_a_limit_below_one_is_one(name: str, limit: int) -> None:
 
 
 @every_index
+@pytest.mark.parametrize("limit", [0, -1, -3])
+def test_an_index_that_is_asked_for_no_hits_gives_none(name: str, limit: int) -> None:
+    """Case I08, of an index itself: a limit below 0 is not counted from the end."""
+    assert list(searching(name).index.search("search the mail", limit)) == []
+
+
+@every_index
+def test_ids_of_no_tool_among_the_allowed_ones_change_nothing(name: str) -> None:
+    """Like case I08: nor do they let anything through, whatever an engine takes such an id for."""
+    search = searching(name)
+    every = frozenset(tool.id for tool in search.catalog)
+    for query in ("send an electronic mail", "hotel room", "zzqx vvkp", "mal"):
+        (alone, more) = (search.index.search(query, 5, ids) for ids in (every, every | set(map(str, range(5_000)))))
+        assert [(s.id, s.score, s.confidence) for s in more] == [(s.id, s.score, s.confidence) for s in alone]
+    for strangers in ([""], ["", "no such"], ["\ud800"], ["a\0b"]):
+        assert list(search.index.search("send an electronic mail", 5, frozenset(strangers))) == []
+
+
+@every_index
+def test_a_tool_that_is_removed_twice_at_once_is_gone_and_the_others_stay(name: str) -> None:
+    """Like case H06."""
+    search = searching(name)
+    search.index.remove(["post/send_mail", "no such", "post/send_mail"])
+    assert "post/send_mail" not in [scored.id for scored in search.index.search("electronic mail", 5)]
+    assert "book" in [scored.id for scored in search.index.search("hotel room", 5)]
+    search.index.add(list(search.catalog))
+    assert "post/send_mail" in [scored.id for scored in search.index.search("electronic mail", 5)]
+
+
+@every_index
 def test_all_sessions_share_one_index(name: str) -> None:
     """SA-36: what one session finds does not depend on another, and none has an index of its own."""
     search = searching(name)

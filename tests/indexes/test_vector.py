@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import tracemalloc
 from collections.abc import Sequence
 from typing import Any
 
@@ -401,3 +402,20 @@ def test_ids_that_are_asked_for_come_back_however_far_they_are():
     rows.drop(["gone"])
     found, cosines = rows.look(np.array([[1, 0]], np.float32), 1, None, ["far", "gone", "unknown"])
     assert dict(zip(found, cosines[0].tolist(), strict=True)) == {"near": 1.0, "far": -1.0}
+
+
+def test_many_rows_that_are_equally_near_are_compared_with_one_query_at_a_time():
+    rows = Rows(512)
+    same = np.zeros((4_000, 512), np.float32)
+    same[:, 0] = 1
+    rows.put([str(n) for n in range(4_000)], same)
+    queries = same[:16]
+    tracemalloc.start()
+    try:
+        found, cosines = rows.look(queries, 5)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert len(found) == 4_000
+    assert (cosines == 1).all()
+    assert peak < 6 * same.nbytes, "not 16 times as much, a copy for each query"

@@ -48,16 +48,19 @@ class Encoder(Protocol):
 def encoded(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
     """What an encoder gives, checked and with rows of length 1; a text without a direction gives a row of zeros.
 
-    Lone surrogates, which no tokenizer takes, are replaced first. Raises `SetupError` naming the encoder for a wrong
-    shape or values that are not finite, and for one text where a list of them is due.
+    Lone surrogates, which no tokenizer takes, are replaced first. Raises `SetupError` naming the encoder for what is no
+    array of numbers, a wrong shape or values that are not finite, and for one text where a list of them is due.
     """
     if isinstance(texts, str):
         raise SetupError(f"pass a list of texts to encode, not the text {texts[:40]!r}")
     import numpy as np
 
     given = encoder.encode([clean(text) for text in texts], query=query)
-    with np.errstate(over="ignore"):  # it is told below
-        rows = np.asarray(given, dtype=np.float32)
+    try:
+        with np.errstate(over="ignore"):  # it is told below
+            rows = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SetupError(f"the encoder {encoder.name!r} gave what is no array of numbers: {error}") from error
     if rows.shape != (len(texts), encoder.width):
         wanted = (len(texts), encoder.width)
         raise SetupError(f"the encoder {encoder.name!r} gave an array of shape {rows.shape} where {wanted} is due")

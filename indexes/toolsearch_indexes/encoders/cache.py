@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 from toolsearch.calls import clean
 from toolsearch.errors import SetupError
 from toolsearch_indexes.encoders import Encoder, encoded, warm_up
+from toolsearch_indexes.encoders.loading import check_encoder
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,6 +60,7 @@ class CachedEncoder:
         batch: int = 256,
         max_vectors: int = 1_000_000,
     ) -> None:
+        check_encoder(encoder)
         if batch < 1 or max_vectors < 1:
             raise SetupError(f"batch and max_vectors must be 1 or more, not {batch!r} and {max_vectors!r}")
         self._encoder = encoder

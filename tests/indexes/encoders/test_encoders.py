@@ -3,13 +3,18 @@
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pytest
 
 from toolsearch.errors import SetupError
 from toolsearch_indexes.encoders import encoded, open_encoder, warm_up
+from toolsearch_indexes.encoders.cache import CachedEncoder
 from toolsearch_indexes.encoders.callables import CallableEncoder
+from toolsearch_indexes.encoders.centered import CenteredEncoder
+from toolsearch_indexes.vector import VectorIndex
 
 
 def letters(texts: list[str]) -> list[list[float]]:
@@ -150,3 +155,31 @@ def test_a_static_encoder_needs_neither_torch_nor_the_package_of_its_weights() -
     pytest.importorskip("wordllama", reason="the extra 'static' is not installed")
     program = 'from toolsearch_indexes.encoders import *\nencoded(open_encoder("static"), ["a"])'
     assert heavy_after(program) == ["numpy", "safetensors", "tokenizers"]
+
+
+@pytest.mark.parametrize(
+    "given", ["no numbers", [object()], [b"a"], [[1.0], [1.0, 2.0]], [[10**400, 1]], (row for row in [[1.0, 2.0]])]
+)
+def test_what_is_no_array_of_numbers_is_an_error_that_names_the_encoder(given: Any) -> None:
+    """Like case H01, for an encoder of one's own and for a function."""
+
+    class Odd:
+        name, width = "odd", 2
+
+        def encode(self, texts: Sequence[str], *, query: bool = False) -> Any:
+            return given
+
+    for encoder in (Odd(), CallableEncoder(lambda texts: given, "odd", 2)):
+        with pytest.raises(SetupError, match="'odd' gave what is no array of numbers"):
+            encoded(encoder, ["a"])
+
+
+@pytest.mark.parametrize("around", [CachedEncoder, CenteredEncoder, VectorIndex])
+def test_what_cannot_encode_is_told_where_it_is_passed(around: Any) -> None:
+    with pytest.raises(SetupError, match="has no method `encode`"):
+        around(object())
+    with pytest.raises(SetupError, match=r"not a class: pass an object, as in CallableEncoder\(…\)"):
+        around(CallableEncoder)
+    if around is not VectorIndex:
+        with pytest.raises(SetupError, match=r"not a name: open_encoder\('static'\) makes one"):
+            around("static")

