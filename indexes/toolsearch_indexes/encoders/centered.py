@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from toolsearch_indexes.encoders import Encoder, encoded
+from toolsearch_indexes.encoders import Encoder, encoded, opened
 from toolsearch_indexes.encoders.loading import Once, digest
 
 if TYPE_CHECKING:
@@ -63,8 +63,8 @@ class CenteredEncoder:
     not into it.
     """
 
-    def __init__(self, encoder: Encoder, *, languages: Sequence[Sequence[str]] = ()) -> None:
-        self._encoder = encoder
+    def __init__(self, encoder: str | Encoder, *, languages: Sequence[Sequence[str]] = ()) -> None:
+        self._encoder = opened(encoder)
         self._languages = languages
         self._common = Once(lambda: {query: self._find(query) for query in (False, True)})
         self._texts = digest([], *NEUTRAL, *(text for language in languages for text in language))

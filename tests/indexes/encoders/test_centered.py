@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from toolsearch import Catalog, find
+from toolsearch import Catalog, SetupError, find
 from toolsearch_indexes.encoders import encoded
 from toolsearch_indexes.encoders.cache import CachedEncoder
 from toolsearch_indexes.encoders.centered import NEUTRAL, CenteredEncoder
@@ -118,3 +118,13 @@ def test_what_only_says_in_which_language_a_text_is_goes_too() -> None:
     assert cosine(together, "garlic", "un garlic") > 0.9
     assert cosine(together, "garlic", "un honey") < 0.5
     assert together.name != apart.name
+
+
+def test_an_encoder_around_another_takes_its_name_too_and_nothing_that_is_none(tmp_path: Path) -> None:
+    assert CenteredEncoder("static").name.startswith("wordllama")
+    assert CachedEncoder("static", tmp_path).name.startswith("wordllama")
+    for make in (CenteredEncoder, CachedEncoder, VectorIndex):
+        with pytest.raises(SetupError, match=r"as in CenteredEncoder\(…\), not the class itself"):
+            make(CenteredEncoder)  # type: ignore[arg-type]
+        with pytest.raises(SetupError, match="the encoder 5 has no method `encode`"):
+            make(5)  # type: ignore[arg-type]
