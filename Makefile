@@ -52,9 +52,9 @@ clean: ## remove the environment, caches and everything built
 	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# A virtual environment that an interrupted run left half made has no stamp and is made again.
+# One that is there already, with a pip that runs, is kept, whoever made it; what an interrupted run left half made is not.
 $(VENV)/.venv:
-	$(PYTHON) -m venv --clear $(VENV)
+	@$(PY) -m pip --version >/dev/null 2>&1 || { echo "Making $(VENV) …"; $(PYTHON) -m venv --clear $(VENV); }
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml $(CONSTRAINTS) | $(VENV)/.venv

@@ -196,6 +196,7 @@ def test_fits_are_read_by_index_and_encoder(tmp_path: Path) -> None:
     assert Fit.load(file, "mine") == Fit(1.0, {}, 0.0, 1.0)
     assert Fit.load(file, "mine", "a-model") == Fit(2.0, {}, 0.0, 1.0)
     assert Fit.load(file, "mine", "another") is None
+    assert Fit.load(str(file), "mine") == Fit.load(file, "mine")
 
 
 def test_a_model_by_another_name_is_known_by_its_probe(tmp_path: Path) -> None:

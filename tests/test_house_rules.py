@@ -25,7 +25,7 @@ MAY_IMPORT = {
     # the core, from the ground up
     "toolsearch.errors":        "",
     "toolsearch.options":       "errors",
-    "toolsearch.calls":         "errors",
+    "toolsearch.calls":         "options",
     "toolsearch.hygiene":       "calls",
     "toolsearch.arguments":     "calls schema",
     "toolsearch.values":        "",

@@ -730,6 +730,13 @@ def test_an_index_is_not_trusted_to_keep_its_promises() -> None:
 # -- what an answer is, and where indexes come from ------------------------------------------------------------------
 
 
+def test_an_answer_that_is_no_scored_is_told() -> None:
+    index = FixedIndex({})
+    index.search = lambda query, limit, among=None: [("tick", 1.0)]  # type: ignore[assignment, method-assign, return-value]
+    with pytest.raises(SetupError, match=r"the index gave \('tick', 1\.0\) where a Scored\(id, score\) is due"):
+        find(Catalog([tool("tick")]), index, "anything")
+
+
 def test_an_answer_is_a_sequence_of_hits_that_tells_what_it_is() -> None:
     """SA-3 SA-5 SA-9: tools with scores, the fields that matched, and the index that said so."""
     hits = search("keyword", MIXED, "issue")

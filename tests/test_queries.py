@@ -120,6 +120,11 @@ def test_a_second_time_changes_nothing_and_none_takes_all_away() -> None:
     assert [change.added[0].enriched for change in told] == [()]
 
 
+def test_a_catalog_takes_examples_and_not_the_name_of_a_file() -> None:
+    with pytest.raises(SetupError, match=r"as Examples\.load\(file\) gives, or None, not 'examples\.jsonl'"):
+        Catalog([]).enrich("examples.jsonl")  # type: ignore[arg-type]
+
+
 def test_a_stale_entry_is_named_and_not_used() -> None:
     held = tool(TOOLS[0])
     fresh = Entry(held.id, ("file a bug",), digest_of(held))

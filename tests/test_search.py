@@ -156,6 +156,10 @@ def test_SA_37_settings_come_from_arguments_environment_and_file(tmp_path: Path)
     assert (search.index.name, search.settings.results) == ("regex", 2)
     with pytest.raises(SetupError, match="there is no setting 'result'; did you mean 'results'"):
         ToolSearch(numbered(3), result=2)
+    with pytest.raises(SetupError, match="there is no argument 'pined'; did you mean 'pinned'"):
+        ToolSearch(numbered(3), pined=["ask_user"])
+    with pytest.raises(SetupError, match=r"for a file pass toolsearch\.files\.read_tools"):
+        ToolSearch("tools.json")
     with pytest.raises(SetupError, match=r"there is no index 'lucene'; installed are: .*'keyword', 'regex'"):
         ToolSearch(numbered(3), "lucene")
     with pytest.raises(SetupError, match="has no 'search'"):

@@ -17,7 +17,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolsearch import Caller, Catalog, Session, StateError, Status, ToolCall, ToolContext, ToolResult, ToolSearch, tool
+from toolsearch import (
+    Caller,
+    Catalog,
+    Session,
+    SetupError,
+    StateError,
+    Status,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+    ToolSearch,
+    tool,
+)
 from toolsearch.testing import FixedIndex
 from toolsearch.tokens import ESTIMATE
 from toolsearch.wires import openai_chat as wire
@@ -1339,3 +1351,9 @@ def test_the_search_tool_is_understood_in_other_spellings(name: str) -> None:
 
 def session_of(description: str) -> Session:
     return ToolSearch([defined("a", description)]).session()
+
+
+def test_a_call_that_is_no_tool_call_is_told_to_the_program() -> None:
+    session = ToolSearch([{"name": "tick"}]).session()
+    with pytest.raises(SetupError, match=r"call must be a ToolCall, as calls_in\(reply\) of a wire gives, not {'name'"):
+        session.handle({"name": "tick"})  # type: ignore[arg-type]

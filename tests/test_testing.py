@@ -7,7 +7,7 @@ from collections.abc import Set as AbstractSet
 
 import pytest
 
-from toolsearch import Catalog, QueryError, Tool
+from toolsearch import Catalog, QueryError, SetupError, Tool
 from toolsearch.index import Scored, ToolIndex, find, open_index
 from toolsearch.testing import FixedIndex, check_index
 from toolsearch_indexes.keyword import KeywordIndex
@@ -247,3 +247,8 @@ def test_a_fixed_index_says_what_is_written_down() -> None:
     assert len(find(catalog, index, "other words")) == 0
     index.remove(["b"])
     assert [s.id for s in index.search("some words", 5)] == ["a"]
+
+
+def test_what_makes_no_index_is_refused() -> None:
+    with pytest.raises(SetupError, match="takes what makes an index, such as its class or a lambda, not 'keyword'"):
+        check_index("keyword")  # type: ignore[arg-type]

@@ -13,6 +13,8 @@ from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal
 
+from toolsearch.options import wrong
+
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 __all__ = [
@@ -24,6 +26,7 @@ __all__ = [
     "clean",
     "clean_json",
     "distinct_ids",
+    "fields_of",
     "legal_name",
     "plain_json",
     "text_of",
@@ -125,6 +128,18 @@ def plain_json(value: Any) -> Any:
 def legal_name(name: Any) -> str:
     """A name a model made up, as a provider accepts it in a history: it refuses a request that holds any other."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(name or ""))[:64] or "unnamed"
+
+
+def fields_of(reply: Any) -> Mapping[str, Any]:
+    """A reply, or a piece of one, of a provider's SDK as a dict, which it may be already; else raises `SetupError`."""
+    if isinstance(reply, Mapping):
+        return reply
+    dump = getattr(reply, "model_dump", None)
+    if dump is None:
+        more = ": await it first" if hasattr(reply, "__await__") else ""
+        raise wrong("a reply", "what the provider's SDK gave, whole, or its dict", reply, more=more)
+    fields: Mapping[str, Any] = dump(exclude_none=True, warnings=False)
+    return fields
 
 
 def distinct_ids(ids: Iterable[Any], prefix: str, reply: Any) -> list[str]:

@@ -167,6 +167,8 @@ class Catalog:
         Those given last hold. Returns the ids of the tools whose entry is stale, written for another definition than
         theirs: such queries are not used.
         """
+        if examples is not None and not callable(getattr(examples, "of", None)):
+            raise SetupError(f"examples must be Examples, as Examples.load(file) gives, or None, not {examples!r}")
         with self._changing:
             self._examples = examples
             changed = []

@@ -39,7 +39,7 @@ def search(
     query: Annotated[str, typer.Argument(help="What the tool should do, or its name.")],
     tools: Annotated[str, typer.Option(help="JSON or JSON Lines: definitions, an OpenAI array, a tools/list result.")],
     index: Annotated[str | None, typer.Option(help="The search backend; default: the setting `index`.")] = None,
-    limit: Annotated[int, typer.Option(help="Most tools to show.")] = 5,
+    limit: Annotated[int, typer.Option(min=1, help="Most tools to show.")] = 5,
     examples: Annotated[str | None, typer.Option(help="Example queries, from `toolsearch enrich`.")] = None,
 ) -> None:
     """Search the tools of a file."""

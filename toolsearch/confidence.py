@@ -53,7 +53,7 @@ class Fit:
 
     @staticmethod
     @cache
-    def load(file: Path, index: str, encoder: str = "", probe: tuple[float, ...] = ()) -> Fit | None:
+    def load(file: Path | str, index: str, encoder: str = "", probe: tuple[float, ...] = ()) -> Fit | None:
         """The fit in a file for an index, and for the encoder of that name; None where there is none.
 
         One model goes by many names: that of a folder, a hub's, an endpoint's. `probe`, the first `PROBED` numbers of
@@ -95,10 +95,10 @@ def verdict(
     return "none" if answerable < none else "weak"
 
 
-def read_fits(file: Path) -> list[dict[str, Any]]:
+def read_fits(file: Path | str) -> list[dict[str, Any]]:
     """The entries of a file that `toolsearch eval calibrate` wrote, one for an index and encoder."""
     try:
-        whole = json.loads(file.read_text("utf-8"))
+        whole = json.loads(Path(file).read_text("utf-8"))
         if whole["format"] != FORMAT:
             raise SetupError(f"the fits in {str(file)!r} have the format {whole['format']!r}; {FORMAT} is known")
         return [{**entry, "encoder": entry.get("encoder", "")} for entry in whole["fits"]]

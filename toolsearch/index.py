@@ -17,8 +17,9 @@ from toolsearch.calls import clean
 from toolsearch.catalog import Catalog, Tool
 from toolsearch.confidence import FOUND, NONE, Verdict, verdict
 from toolsearch.crowding import crowded, spread
-from toolsearch.errors import QueryError
+from toolsearch.errors import QueryError, SetupError
 from toolsearch.names import squashed
+from toolsearch.options import shown
 from toolsearch.plugins import plugin
 
 __all__ = ["Hit", "Hits", "Matched", "Scored", "ToolIndex", "find", "open_index"]
@@ -117,7 +118,8 @@ class Hits(Sequence[Hit]):
         return iter(self.hits)
 
     def __repr__(self) -> str:
-        lines = [f"{h.shown_score:>8}  {h.tool.id:32}  {h.tool.summary(70)}" for h in self.hits]
+        wide = min(max([32, *(len(h.tool.id) for h in self.hits)]), 48)
+        lines = [f"{h.shown_score:>8}  {h.tool.id:{wide}}  {h.tool.summary(70)}" for h in self.hits]
         return "\n".join(
             [
                 f"Hits({self.query!r}: {len(self)} by {self.index_name}{f', {self.verdict}' if self.verdict else ''})",
@@ -230,6 +232,8 @@ def _checked(catalog: Catalog, scored: Iterable[Scored], among: AbstractSet[str]
     """Hits from an index's answer, without what it should not have said: strangers, repeats, scores that are none."""
     hits = []
     for found in scored:
+        if not isinstance(found, Scored):
+            raise SetupError(f"the index gave {shown(found)} where a Scored(id, score) is due")
         tool = catalog.get(found.id)
         if tool is None or found.id in seen or (among is not None and found.id not in among):
             continue

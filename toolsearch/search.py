@@ -10,6 +10,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from difflib import get_close_matches
 from functools import lru_cache
 from time import monotonic
 from typing import Any, Literal
@@ -28,6 +29,7 @@ __all__ = ["ToolSearch"]
 
 log = logging.getLogger("toolsearch")
 
+ARGUMENTS = ("pinned", "visible", "run", "learned", "settings")  # those of `ToolSearch` that are no settings
 DEEPER = 20  # hits beyond the limit among which what was learned may raise one
 
 
@@ -60,9 +62,15 @@ class ToolSearch:
         given = settings.model_dump() if settings else {}
         if isinstance(index, str):
             given["index"] = index
+        for name in options.keys() - Settings.model_fields.keys():
+            if near := get_close_matches(name, ARGUMENTS, 1):
+                raise SetupError(f"there is no argument {name!r}; did you mean {near[0]!r}?")
         self.settings = Settings.of(**(given | options))
         if isinstance(catalog, str | bytes):
-            raise SetupError(f"catalog must be a Catalog or a list of tools, not {shown(catalog)}")
+            raise SetupError(
+                f"catalog must be a Catalog or a list of tools, not {shown(catalog)}; for a file pass "
+                f"toolsearch.files.read_tools(…)"
+            )
         self.catalog = catalog if isinstance(catalog, Catalog) else Catalog(catalog)
         self.run = run
         self.learned = learned if "learned" in self.settings.examples else None

@@ -25,6 +25,7 @@ from toolsearch.found import FoundSet
 from toolsearch.functions import context_parameters, in_async, is_async
 from toolsearch.index import Hits
 from toolsearch.names import base_name, squashed
+from toolsearch.options import instance
 from toolsearch.search_tool import Request, bridge_tool, read_request, schema_text, search_tool
 from toolsearch.searching import Searching
 
@@ -220,6 +221,7 @@ class Session:
 
     def decide(self, call: ToolCall) -> Decision:
         """What is to be done with a call. Changes nothing; `handle` and the loop both act on it."""
+        instance("call", call, ToolCall, "a ToolCall, as calls_in(reply) of a wire gives")
         call = self.unwrap(ToolCall(str(call.id), clean(str(call.name)), call.arguments))
         with self._lock:
             if self._built_in and call.name == self._built_in[0].name:

@@ -139,7 +139,7 @@ def _from_file(path: Path) -> dict[str, Any]:
 
 
 def _near(name: str, settings: type[Settings]) -> str:
-    near = get_close_matches(name, settings.model_fields, 1)
+    near = get_close_matches(name, settings.model_fields, 1, 0.7)
     return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(settings.model_fields)}"
 
 

@@ -12,9 +12,10 @@ from typing import Any
 
 from toolsearch.calls import ToolCall
 from toolsearch.catalog import Catalog, Tool
-from toolsearch.errors import QueryError
+from toolsearch.errors import QueryError, SetupError
 from toolsearch.events import Reply, TextDelta, Usage
 from toolsearch.index import MOST_HITS, Scored, ToolIndex, find
+from toolsearch.options import shown
 from toolsearch.seams import CallModel
 
 __all__ = ["FixedIndex", "ScriptedModel", "check_index"]
@@ -110,8 +111,10 @@ HOSTILE_QUERIES = [
 def check_index(make: Callable[[], ToolIndex]) -> None:
     """Raises `AssertionError`, saying which promise of `ToolIndex` is broken; returns if all hold.
 
-    `make` gives a new empty index each time. Checked through `find`, as it will be used, and directly.
+    `make` gives a new empty index each time: a class will do. Checked through `find`, as it will be used, and directly.
     """
+    if not callable(make):
+        raise SetupError(f"check_index takes what makes an index, such as its class or a lambda, not {shown(make)}")
     catalog = Catalog(_TOOLS)
     assert not catalog.quarantined, catalog.quarantined
     for check in (_obeys, _finds, _survives, _forgets, _does_not_depend_on_order, _serves_many_threads):

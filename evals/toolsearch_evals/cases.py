@@ -201,16 +201,16 @@ def _lines(file: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
         try:
             line = json.loads(text)
         except ValueError as error:
-            raise SetupError(f"{file.name}, line {number}, is not valid JSON: {error}") from None
+            raise SetupError(f"{str(file)!r}, line {number}, is not valid JSON: {error}") from None
         if not isinstance(line, dict):
-            raise SetupError(f"{file.name}, line {number}, is no JSON object")
+            raise SetupError(f"{str(file)!r}, line {number}, is no JSON object")
         if missing := [key for key in needed if key not in line]:
-            raise SetupError(f"{file.name}, line {number}, has no {missing[0]!r}")
+            raise SetupError(f"{str(file)!r}, line {number}, has no {missing[0]!r}")
         for key in ("id", "query"):
             if key in needed and not (isinstance(line[key], str) and line[key].strip()):
-                raise SetupError(f"{file.name}, line {number}: the {key!r} must be text, not {line[key]!r}")
+                raise SetupError(f"{str(file)!r}, line {number}: the {key!r} must be text, not {line[key]!r}")
         lines.append(line)
     ids = [line["id"] for line in lines] if "id" in needed else []
     if twice := [i for i, times in Counter(ids).items() if times > 1]:
-        raise SetupError(f"{file.name} has the id {twice[0]!r} {ids.count(twice[0])} times; each case counts once")
+        raise SetupError(f"{str(file)!r} has the id {twice[0]!r} {ids.count(twice[0])} times; each case counts once")
     return lines

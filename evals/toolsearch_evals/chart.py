@@ -11,6 +11,7 @@ __all__ = ["Chart", "Line", "svg"]
 
 WIDTH, HEIGHT = 640, 380
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 46
+LETTER = 6.4  # mean width of a letter of 12 pixels, not too small
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,8 +92,10 @@ def _grid(chart: Chart, across: _Scale, up: _Scale, xs: Sequence[float]) -> str:
 def _mark(at: float, label: str, across: _Scale, row: int) -> str:
     x = across(at)
     y = TOP + 12 + 16 * row
-    # The first label goes to the left of its line, where no other line crosses it.
-    side = f'x="{x - 6}" text-anchor="end"' if row == 0 and x > LEFT + 130 else f'x="{x + 6}"'
+    # The first label goes to the left of its line, where no other line crosses it; each where there is room.
+    width = 6 + LETTER * len(label)
+    before = x - width > LEFT if row == 0 else x + width > WIDTH
+    side = f'x="{x - 6}" text-anchor="end"' if before else f'x="{x + 6}"'
     return (
         f'<path class="mark" d="M{x} {TOP}V{HEIGHT - BOTTOM}"/><text class="told" {side} y="{y}">{escape(label)}</text>'
     )

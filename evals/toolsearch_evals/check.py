@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import toolsearch_datasets
 from toolsearch_evals.cases import Dataset
+from toolsearch_evals.report import counted
 
 __all__ = ["problems"]
 
@@ -58,11 +59,12 @@ def _cases(dataset: Dataset) -> Iterator[str]:
                 yield f"case {case.id!r} has an empty group in its gold"
             yield from (f"case {case.id!r} names {i!r}, which is no tool of the set" for i in group if i not in known)
         if case.steps and len(case.steps) != len(case.gold):
-            yield f"case {case.id!r} has {len(case.steps)} steps for {len(case.gold)} needed tools"
+            steps, needed = counted(len(case.steps), "step"), counted(len(case.gold), "needed tool")
+            yield f"case {case.id!r} has {steps} for {needed}"
         if case.kind and case.kind not in _KINDS:
             yield f"case {case.id!r} is of the unknown kind {case.kind!r}; there are {', '.join(_KINDS)}"
-        if (case.kind == "unanswerable") != (not case.gold):
-            yield f"case {case.id!r} is of kind {case.kind!r} with {len(case.gold)} needed tools"
+        if case.kind and (case.kind == "unanswerable") != (not case.gold):
+            yield f"case {case.id!r} is of kind {case.kind!r} with {counted(len(case.gold), 'needed tool')}"
         if case.kind == "multi" and len(case.gold) < 2:
             yield f"case {case.id!r} is of kind 'multi' and needs fewer than two tools"
         if case.wording not in ("", "user", "agent"):
@@ -87,7 +89,8 @@ def _shares(dataset: Dataset) -> Iterator[str]:
         Counter((case.split, case.kind) for case in dataset.cases if case.split).items()
     ):
         if count < LEAST_OF_A_KIND:
-            yield f"the split {split!r} has only {count} cases of kind {kind!r}; {LEAST_OF_A_KIND} is the least"
+            of = f"of kind {kind!r}" if kind else "without a kind"
+            yield f"the split {split!r} has only {counted(count, 'case')} {of}; {LEAST_OF_A_KIND} is the least"
 
 
 def _manifest(dataset: Dataset) -> Iterator[str]:

@@ -35,6 +35,7 @@ from toolsearch_evals.options import (
     Samples,
     Split,
     errors,
+    in_folder,
     labelled,
     modes,
     numbers,
@@ -45,7 +46,7 @@ from toolsearch_evals.options import (
 )
 from toolsearch_evals.ranking import in_split
 from toolsearch_evals.ranking import ranking as rank
-from toolsearch_evals.report import write
+from toolsearch_evals.report import counted, write
 from toolsearch_evals.savings import Plan, conversations_of, sweep
 from toolsearch_evals.speed import speed as measure_speed
 from toolsearch_evals.spring import spring_plan, spring_report
@@ -115,7 +116,8 @@ def calibrate(
     dataset: Name = None,
     index: Index = None,
     fits: Annotated[
-        Path | None, typer.Option(help="Write what was fitted into this file; other indexes in it stay.")
+        Path | None,
+        typer.Option(callback=in_folder, help="Write what was fitted into this file; other indexes in it stay."),
     ] = None,
     out: Out = None,
     form: Format = Form.table,
@@ -188,7 +190,7 @@ def savings(
         with progress(conversations_of(plan, len(only_set.catalog())), errors()) as tick:
             swept = sweep(only_set, in_split(only_set.cases, split), plan, tick)
         report = savings_report(swept, plan, only_set, split)
-    tell(report, form, out)
+    tell(report, form, out, tables=2)  # the third, where the tokens go, is too wide for a terminal
 
 
 @app.command()
@@ -251,7 +253,7 @@ def learning(
     out: Out = None,
     form: Format = Form.table,
 ) -> None:
-    """A simulated month of use: searches with and without what calls have taught, and who was harmed."""
+    """Simulated months of use: searches with and without what calls have taught, and who was harmed."""
     loaded = labelled(data, dataset)
     if len(loaded) != 1:
         raise SetupError(f"learning is measured on one data set, not on {len(loaded)}")
@@ -302,8 +304,9 @@ def check_datasets(data: Data = None, dataset: Name = None) -> None:
     for each in read_sets(data, dataset or ([] if data else list(toolsearch_datasets.names()))):
         found = problems(each)
         wrong += len(found)
-        state = f"{len(found)} problems" if found else "in order"
-        console.print(Text(f"{each.key}: {len(each.definitions)} tools, {len(each.cases)} cases: {state}"))
+        state = counted(len(found), "problem") if found else "in order"
+        tools, cases = counted(len(each.definitions), "tool"), counted(len(each.cases), "case")
+        console.print(Text(f"{each.key}: {tools}, {cases}: {state}"))
         for problem in found:
             console.print(Text(f"  {problem}"))
     if wrong:

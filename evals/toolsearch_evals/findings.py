@@ -9,11 +9,13 @@ from typing import Any
 from toolsearch_evals.cases import Dataset
 from toolsearch_evals.chart import Chart, Line
 from toolsearch_evals.replies import FORMATS
-from toolsearch_evals.report import Column, Report, Table
+from toolsearch_evals.report import Column, Report, Table, counted
 from toolsearch_evals.savings import BreakEven, Plan, Swept
 from toolsearch_evals.usage import tokenizer
 
 __all__ = ["savings_report"]
+
+Marks = tuple[tuple[float, str], ...]
 
 OPENAI_MOST = 128  # tools; the provider refuses a request with more
 COLUMNS = (
@@ -105,7 +107,8 @@ def _from(tools: float | None, least: float) -> str:
 
 
 def _table_note(swept: Swept, plan: Plan) -> str:
-    note = f"Means over {swept.rows[0]['conversations']} conversations of {plan.turns} turns."
+    played, turns = counted(swept.rows[0]["conversations"], "conversation"), counted(plan.turns, "turn")
+    note = f"Means over {played} of {turns}." if swept.rows[0]["conversations"] > 1 else f"One conversation of {turns}."
     most = max(row["tools"] for row in swept.rows)
     if "openai_chat" in plan.wires and most > OPENAI_MOST:
         note += (
@@ -152,16 +155,26 @@ def _chart(swept: Swept, wire: str, by: str, how: str) -> Chart:
     for tone, (mode, index) in enumerate(arms, 1):
         points = tuple((row["tools"], row[by]) for row in rows if (row["mode"], row["index"]) == (mode, index))
         lines.append(Line(f"{mode}, {index}", points, tone))
-    evens = [(getattr(each, by), each) for each in swept.break_evens if each.wire == wire]
-    marks: dict[float, str] = {}
-    for at, each in evens:
-        if at is not None and not any(abs(at - known) < 0.5 for known in marks):
-            marks[at] = f"even at {at:.0f} ({each.mode})"
+    evens = [(getattr(each, by), (each.mode, each.index)) for each in swept.break_evens if each.wire == wire]
     what = "tokens" if by == "tokens" else "price, in uncached input tokens"
     title = f"{wire}: {what} of a conversation ({how.partition(':')[0]})"
-    return Chart(
-        title, "tools in the catalog (both axes logarithmic)", what, tuple(lines), tuple(sorted(marks.items()))
-    )
+    return Chart(title, "tools in the catalog (both axes logarithmic)", what, tuple(lines), _marks(evens, arms))
+
+
+def _marks(evens: Sequence[tuple[float | None, tuple[str, str]]], arms: Sequence[tuple[str, str]]) -> Marks:
+    """Where arms, each a mode and an index, break even, in order; the label tells arms apart by what differs."""
+    differing = [at for at in (0, 1) if len({arm[at] for arm in arms}) > 1]
+    together: dict[float, list[str]] = {}
+    for even, arm in evens:
+        if even is not None:
+            at = next((known for known in together if abs(even - known) < 0.5), even)
+            together.setdefault(at, []).append(", ".join(arm[i] for i in differing))
+    marks = []
+    for at, names in sorted(together.items()):
+        more = f" and {names[1]}" if len(names) == 2 and len(differing) == 1 else f" and {len(names) - 1} more"
+        told = f" ({names[0]}{more if len(names) > 1 else ''})" if differing else ""
+        marks.append((at, f"even at {at:.0f}{told}"))
+    return tuple(marks)
 
 
 def _measured(plan: Plan, tokenizers: dict[str, str]) -> tuple[str, ...]:

@@ -290,7 +290,10 @@ def _report(
             for row in whole
         ),
         parameters=parameters,
-        tables=(Table("Whole months", columns, totals), Table("Week by week", columns, rows)),
+        tables=(
+            Table("Whole months", tuple(each for each in columns if each.key != "week"), totals),
+            Table("Week by week", columns, rows),
+        ),
         measured=(
             "The same requests are searched without and with what the tenant's calls have taught until then.",
             (

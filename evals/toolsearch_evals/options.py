@@ -34,6 +34,7 @@ __all__ = [
     "Samples",
     "Split",
     "errors",
+    "in_folder",
     "labelled",
     "modes",
     "numbers",
@@ -89,6 +90,13 @@ def writable(folder: Path | None) -> Path | None:
     return folder
 
 
+def in_folder(file: Path | None) -> Path | None:
+    """A file to write, whose folder is there: found out now, as above."""
+    if file is not None and not file.parent.is_dir():
+        raise SetupError(f"there is no folder {str(file.parent)!r} to write {file.name!r} into; make it first")
+    return file
+
+
 Out = Annotated[
     Path | None,
     typer.Option("--out", callback=writable, help="Write report.html, .json, .csv and .md into this folder."),
@@ -98,7 +106,7 @@ Cases = Annotated[Split, typer.Option("--split", help="Which cases count; those 
 Samples = Annotated[
     Path | None,
     typer.Option(
-        "--samples", help='Only these cases: a JSON list of ids, or {"set/cases": [ids], "set/queries": [ids]}.'
+        "--samples", help='Only these cases: a JSON list of ids, or {"set/cases": \\[ids], "set/queries": \\[ids]}.'
     ),
 ]
 INDEXES = ("keyword", "regex")
@@ -123,9 +131,11 @@ def read_sets(folders: Sequence[Path] | None, names: Sequence[str] | None) -> li
 
 
 def labelled(folders: Sequence[Path] | None, names: Sequence[str] | None, samples: Path | None = None) -> list[Dataset]:
-    """The data sets asked for, each gold a tool of its set; cut down to a sample where one is given."""
+    """The data sets asked for, with cases, each gold a tool of its set; cut down to a sample where one is given."""
     found = read_sets(folders, names)
     for each in found:
+        if not each.cases:
+            raise SetupError(f"{str(each.folder)!r} has no labelled case: it needs a cases.jsonl, with one a line")
         require_gold(each)
     return found if samples is None else only(found, read_samples(samples))
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from html import escape
 
 from toolsearch_evals.chart import svg
 from toolsearch_evals.report import Report, Table, described
 
 __all__ = ["page"]
+
+LONG = 40  # characters of a text, from which on it may take several lines
 
 _STYLE = """
 :root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--soft:#5b6470;--rule:#dde1e6;--wash:#f5f7f9;
@@ -28,7 +31,7 @@ figure{margin:0;min-width:0}
 figcaption{font-weight:600;margin-bottom:.25rem}
 svg{width:100%;height:auto;display:block}
 svg text{fill:var(--soft);font-size:12px}
-svg .told{fill:var(--ink)}
+svg .told{fill:var(--ink);stroke:var(--paper);stroke-width:4px;paint-order:stroke}
 .grid{stroke:var(--rule);fill:none}
 .mark{stroke:var(--ink);stroke-dasharray:4 4;fill:none;opacity:.6}
 .line{fill:none;stroke-width:2.5}
@@ -41,10 +44,13 @@ th,td{padding:.4rem .7rem;text-align:right;border-bottom:1px solid var(--rule);w
 th{background:var(--wash);vertical-align:bottom;white-space:normal;min-width:4.5rem}
 tr:last-child td{border-bottom:0}
 .text{text-align:left}
+td{vertical-align:top}
+.long{white-space:normal;min-width:13rem;overflow-wrap:break-word}
 .loss{color:var(--t5)}
 footer{margin-top:3rem;padding-top:1rem;border-top:1px solid var(--rule);
 font-size:.8rem;overflow-wrap:anywhere;max-width:none}
 """
+_CODE = re.compile(r"`([^`]+)`")
 _TONES = "".join(
     f".line.tone{t}{{stroke:var(--t{t})}}circle.tone{t}{{fill:var(--t{t})}}i.tone{t}{{background:var(--t{t})}}"
     for t in range(6)
@@ -91,9 +97,14 @@ def _table(table: Table) -> str:
 
 
 def _side(unit: str, cell: str = "") -> str:
-    name = "text" if unit == "text" else "loss" if cell.startswith("−") else ""
+    text = "text long" if len(cell) > LONG else "text"
+    name = text if unit == "text" else "loss" if cell.startswith("−") else ""
     return f' class="{name}"' if name else ""
 
 
 def _list(lines: tuple[str, ...]) -> str:
-    return f"<ul>{''.join(f'<li>{escape(line)}</li>' for line in lines)}</ul>"
+    return f"<ul>{''.join(f'<li>{_with_code(line)}</li>' for line in lines)}</ul>"
+
+
+def _with_code(line: str) -> str:
+    return _CODE.sub(r"<code>\1</code>", escape(line))

@@ -18,7 +18,7 @@ import toolsearch
 from toolsearch import SetupError
 from toolsearch_evals.chart import Chart
 
-__all__ = ["FORMS", "Column", "Report", "Table", "environment", "shown", "write"]
+__all__ = ["FORMS", "Column", "Report", "Table", "counted", "environment", "shown", "write"]
 
 FORMAT = 1  # of the JSON
 
@@ -122,7 +122,12 @@ def shown(value: Any, unit: Unit) -> str:
         return f"{value:,.1f}" if value >= 100 else f"{value:.3f}"
     if unit == "score":
         return f"{'−' if value < 0 else ''}{f'{abs(value):.3f}'.removeprefix('0')}"
-    return f"{value:.2f}"
+    return f"{value:.2f}".replace("-", "−")
+
+
+def counted(number: int, what: str) -> str:
+    """A number of things in a sentence: "1 case", "2 cases"."""
+    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
 def as_json(report: Report) -> str:

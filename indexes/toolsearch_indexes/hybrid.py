@@ -24,7 +24,7 @@ from toolsearch_indexes.keyword import Found, KeywordIndex
 from toolsearch_indexes.postings import best
 from toolsearch_indexes.stem import stem
 from toolsearch_indexes.text import sentences, spellings
-from toolsearch_indexes.vector import NEAR, TOOLS_AT_ONCE, EncoderChanged, ToolVectors, alone, meant
+from toolsearch_indexes.vector import NEAR, TOOLS_AT_ONCE, EncoderChanged, ToolVectors, alone, check_bars, meant
 
 __all__ = ["HybridIndex"]
 
@@ -60,6 +60,7 @@ class HybridIndex:
     ) -> None:
         if not 0 <= keyword_weight <= 1:
             raise SetupError(f"keyword_weight is a share, 0 … 1, not {keyword_weight!r}")
+        check_bars(near, near_alone)
         self._words = KeywordIndex()
         self._vectors = ToolVectors(encoder)
         self._weight = keyword_weight

@@ -20,6 +20,7 @@ from toolsearch.catalog import Tool
 from toolsearch.confidence import PROBE, PROBED, Fit
 from toolsearch.errors import MissingExtra, QueryError, SetupError
 from toolsearch.index import QUERY_CHARACTERS, Matched, Scored
+from toolsearch.options import number
 from toolsearch_indexes.confidence import (
     DEPTH,
     NEIGHBOURS,
@@ -32,9 +33,8 @@ from toolsearch_indexes.confidence import (
     usual_cosine,
 )
 from toolsearch_indexes.document import PASSAGES, passages, texts
-from toolsearch_indexes.encoders import Encoder, encoded, open_encoder
+from toolsearch_indexes.encoders import Encoder, encoded, opened
 from toolsearch_indexes.encoders.centered import NEUTRAL
-from toolsearch_indexes.encoders.loading import check_encoder
 from toolsearch_indexes.rows import Rows
 from toolsearch_indexes.text import content_words, words
 
@@ -72,6 +72,7 @@ class VectorIndex:
     def __init__(
         self, encoder: str | Encoder = "static", *, near: float = NEAR, near_alone: float | None = None
     ) -> None:
+        check_bars(near, near_alone)
         self._vectors = ToolVectors(encoder)
         self._near, self._near_alone = near, near_alone
         self._changes = threading.RLock()
@@ -143,6 +144,12 @@ def alone(given: float | None, tools: int) -> float:
     return given if given is not None else NEAR_ALONE + GROWTH * math.log(max(tools, 1) / 1_000)
 
 
+def check_bars(near: float, near_alone: float | None) -> None:
+    """Raises `SetupError` where the least cosine of a hit, or that of one without a known word, can be none."""
+    number("near", near, "a cosine", least=0, below=1)
+    number("near_alone", near_alone, "a cosine", least=0, below=1, none="for one that suits the number of tools")
+
+
 class EncoderChanged(SetupError):
     """The encoder is another one than that of the vectors there are, which no later try can mend."""
 
@@ -153,8 +160,7 @@ class ToolVectors:
     def __init__(self, encoder: str | Encoder) -> None:
         if find_spec("numpy") is None:
             raise MissingExtra("search by meaning", "numpy", "vector")
-        self.encoder = open_encoder(encoder) if isinstance(encoder, str) else encoder
-        check_encoder(self.encoder)
+        self.encoder = opened(encoder)
         self._rows: Rows | None = None
         self._made_by: tuple[str, int] | None = None  # name and width of the encoder of the rows
         self._digests: dict[str, bytes] = {}

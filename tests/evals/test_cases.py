@@ -113,13 +113,13 @@ def test_unreadable_data_is_named(research: Path, tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"has no tools\.jsonl"):
         load(tmp_path)
     (research / "queries.jsonl").write_text('{"id": "1"}\n', "utf-8")
-    with pytest.raises(SetupError, match=r"queries\.jsonl, line 1, has no 'query'"):
+    with pytest.raises(SetupError, match=r"queries\.jsonl', line 1, has no 'query'"):
         load(research)
     (research / "queries.jsonl").write_text("\n[1]\n", "utf-8")
-    with pytest.raises(SetupError, match=r"queries\.jsonl, line 2, is no JSON object"):
+    with pytest.raises(SetupError, match=r"queries\.jsonl', line 2, is no JSON object"):
         load(research)
     (research / "tools.jsonl").write_text('{"name":', "utf-8")
-    with pytest.raises(SetupError, match=r"tools\.jsonl, line 1, is not valid JSON"):
+    with pytest.raises(SetupError, match=r"tools\.jsonl', line 1, is not valid JSON"):
         load(research)
     (research / "tools.jsonl").write_bytes(b'{"name": "\xff"}')
     with pytest.raises(SetupError, match="cannot be read as UTF-8"):
@@ -131,9 +131,9 @@ def test_unreadable_data_is_named(research: Path, tmp_path: Path) -> None:
     [
         ({"gold": (("github/nope",),)}, "names 'github/nope', which is no tool of the set"),
         ({"gold": ((),)}, "an empty group"),
-        ({"steps": ("one", "two")}, "2 steps for 1 needed tools"),
+        ({"steps": ("one", "two")}, "2 steps for 1 needed tool"),
         ({"kind": "guess"}, "unknown kind 'guess'"),
-        ({"kind": "unanswerable"}, "of kind 'unanswerable' with 1 needed tools"),
+        ({"kind": "unanswerable"}, "of kind 'unanswerable' with 1 needed tool"),
         ({"kind": "multi"}, "needs fewer than two tools"),
         ({"wording": "robot"}, "unknown wording 'robot'"),
         ({"split": "exam"}, "unknown split 'exam'"),
@@ -143,6 +143,17 @@ def test_unreadable_data_is_named(research: Path, tmp_path: Path) -> None:
 def test_a_wrong_label_is_told(commons: Dataset, change: dict[str, Any], told: str) -> None:
     case = replace(next(c for c in commons.cases if len(c.gold) == 1), **change)
     assert any(told in problem for problem in problems(replace(commons, cases=(case, *commons.cases))))
+
+
+def test_a_case_need_not_say_its_kind(tmp_path: Path) -> None:
+    lines(tmp_path / "tools.jsonl", {"name": "send"})
+    lines(
+        tmp_path / "cases.jsonl",
+        {"id": "1", "query": "send it", "gold": [["send"]]},
+        {"id": "2", "query": "x", "gold": []},
+    )
+    (loaded,) = load(tmp_path)
+    assert problems(loaded) == []
 
 
 def test_a_set_that_differs_from_the_manifest_is_told(commons: Dataset) -> None:

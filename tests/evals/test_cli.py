@@ -28,6 +28,8 @@ def test_savings_prints_a_table_and_writes_every_form(tmp_path: Path) -> None:
     out = run("savings", *SMALL, "--out", str(tmp_path))
     assert "What tool search saves" in out
     assert "Break-even" in out
+    assert "Where the tokens go" not in out, "it is too wide for a terminal"
+    assert "Where the tokens go" in (tmp_path / "report.md").read_text("utf-8")
     assert {file.suffix for file in tmp_path.iterdir()} == {".json", ".csv", ".md", ".html"}
 
 
@@ -58,7 +60,7 @@ def test_indexes_are_compared_and_the_cases_that_differ_written(tmp_path: Path) 
 
 def test_a_derived_set_can_be_measured_on(tmp_path: Path) -> None:
     run("derive", "--tools", "1500", "--seed", "1", "--out", str(tmp_path / "more"))
-    assert "1500 tools" in run("datasets", "check", "--data", str(tmp_path / "more"))
+    assert "1,500 tools" in run("datasets", "check", "--data", str(tmp_path / "more"))
     out = run("speed", "--data", str(tmp_path / "more"), "--sizes", "60", "--queries", "2", "--index", "keyword")
     assert "keyword at 60 tools" in out
 
@@ -99,6 +101,8 @@ def test_the_demo_searches_and_shows_a_table_and_a_chart() -> None:
         (["compare", "keyword", "oracle"], "there is no index 'oracle'"),
         (["derive", "--tools", "5", "--out", "more"], "5 need not be derived"),
         (["ranking", "--data", "."], "has no tools.jsonl"),
+        (["ranking", "--data", "bare"], "'bare' has no labelled case"),
+        (["calibrate", "--fits", "nowhere/fits.json"], "there is no folder 'nowhere' to write 'fits.json' into"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(
@@ -109,6 +113,8 @@ def test_a_mistake_is_told_in_one_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "bare").mkdir()
+    (tmp_path / "bare" / "tools.jsonl").write_text('{"name": "send"}\n', "utf-8")
     monkeypatch.setattr("sys.argv", ["toolsearch", "eval", *arguments])
     with pytest.raises(SystemExit) as ended:
         main()

@@ -82,6 +82,17 @@ def test_the_page_and_markdown_escape_everything() -> None:
     assert r"&lt;script>alert(1)&lt;/script> \|" in markdown
 
 
+def test_a_break_even_says_whose_it_is(report: Report) -> None:
+    for chart in report.charts:
+        for at, label in chart.marks:
+            assert re.fullmatch(rf"even at {at:.0f} \((keyword|regex|keyword and regex|regex and keyword)\)", label)
+
+
+def test_the_notes_of_the_page_show_code_as_code(report: Report) -> None:
+    told = FORMS["html"](replace(report, measured=("Run `a < b` twice.",), limits=()))
+    assert "<li>Run <code>a &lt; b</code> twice.</li>" in told
+
+
 def test_the_chart_has_a_point_for_every_row_and_marks_the_break_even(report: Report) -> None:
     rows = report.tables[0].rows
     for chart in report.charts:

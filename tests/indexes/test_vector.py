@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from toolsearch import Catalog, MissingExtra, QueryError, SetupError, Tool, find
 from toolsearch.testing import check_index
 from toolsearch_indexes import rows as rows_module
+from toolsearch_indexes.hybrid import HybridIndex
 from toolsearch_indexes.rows import Rows
 from toolsearch_indexes.vector import VectorIndex
 
@@ -206,6 +207,14 @@ def test_equal_tools_have_equal_scores_wherever_they_are_in_the_matrix():
     found = index.search("mail", 100)
     assert {scored.score for scored in found} == {1.0}
     assert ids(found) == sorted(ids(found))
+
+
+@pytest.mark.parametrize("make", [VectorIndex, HybridIndex])
+def test_a_bar_that_is_no_cosine_is_refused(make: Any) -> None:
+    with pytest.raises(SetupError, match="near must be a cosine from 0 to below 1, not 7"):
+        make(near=7)
+    with pytest.raises(SetupError, match=r"near_alone must be a cosine .* or None for one that suits"):
+        make(near_alone="high")
 
 
 def test_a_query_in_words_the_catalog_does_not_know_must_be_nearer():

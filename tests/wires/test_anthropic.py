@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from anthropic.types import Message
 
-from toolsearch import Catalog, ToolCall, ToolResult, ToolSearch
+from toolsearch import Catalog, SetupError, ToolCall, ToolResult, ToolSearch
 from toolsearch.wires import anthropic as wire
 
 
@@ -155,3 +155,8 @@ def test_a_limit_on_descriptions_can_be_set() -> None:
     session = ToolSearch(Catalog([{"name": "long", "description": "word " * 400}]), mode="static").session()
     assert len(wire.tools_for(session)[0]["description"]) == 1_999
     assert wire.tools_for(session, description_characters=200)[0]["description"].endswith("of 1,999 characters]")
+
+
+def test_a_chat_completion_does_not_pass_for_a_message_without_calls() -> None:
+    with pytest.raises(SetupError, match="this is a chat completion: use openai_chat"):
+        wire.calls_in({"choices": [{"message": {"role": "assistant", "content": None}}]})

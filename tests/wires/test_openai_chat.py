@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from openai.types.chat import ChatCompletion
 
-from toolsearch import Catalog, ToolCall, ToolResult, ToolSearch
+from toolsearch import Catalog, SetupError, ToolCall, ToolResult, ToolSearch
 from toolsearch.tokens import counter
 from toolsearch.wires import anthropic as other_wire
 from toolsearch.wires import openai_chat as wire
@@ -249,3 +249,20 @@ def test_E04_counting_works_on_the_exact_payload_of_either_form() -> None:
     blocks = count({"system": [{"type": "text", "text": system}], "tools": flat, "messages": messages})
     assert whole > count(flat) + count(system)
     assert whole < blocks < whole + 20
+
+
+async def answer() -> dict[str, Any]:
+    return {"choices": []}
+
+
+def test_what_is_no_chat_completion_is_told_and_does_not_pass_for_one_without_calls() -> None:
+    promised = answer()
+    for reply, told in (
+        ({"object": "response", "output": []}, "this is one of OpenAI Responses"),
+        ({"type": "message", "role": "assistant", "content": []}, r"use toolsearch\.wires\.anthropic"),
+        (promised, "await it first"),
+        ("It is done.", "a reply must be what the provider's SDK gave, whole, or its dict, not 'It is done.'"),
+    ):
+        with pytest.raises(SetupError, match=told):
+            wire.calls_in(reply)
+    promised.close()

@@ -15,7 +15,8 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
 from toolsearch.arguments import ArgumentsError, parse_arguments
-from toolsearch.calls import ToolCall, ToolResult, clean, clean_json, distinct_ids, legal_name
+from toolsearch.calls import ToolCall, ToolResult, clean, clean_json, distinct_ids, fields_of, legal_name
+from toolsearch.errors import SetupError
 from toolsearch.events import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
 from toolsearch.schema import exported, shortened
 from toolsearch.seams import CallModel
@@ -149,7 +150,7 @@ class MessagesModel:
 
 def reply_from(reply: Any) -> Reply:
     """A reply of the provider (an SDK object or its dict) as an agent reads it."""
-    plain = reply if isinstance(reply, Mapping) else reply.model_dump(exclude_none=True, warnings=False)
+    plain = fields_of(reply)
     usage = plain.get("usage") or {}
     read, written = (int(usage.get(f"cache_{what}_input_tokens") or 0) for what in ("read", "creation"))
     blocks = _blocks(plain)
@@ -219,7 +220,7 @@ class _Parts:
 
     def take(self, event: Any) -> list[TextDelta]:
         """Takes one in; returns what it adds to what is shown."""
-        plain = event if isinstance(event, Mapping) else event.model_dump(exclude_none=True, warnings=False)
+        plain = fields_of(event)
         match plain.get("type"):
             case "message_start":
                 self._head = dict(plain.get("message") or {})
@@ -268,7 +269,9 @@ def _read(written: str) -> Any:
 
 
 def _blocks(reply: Any) -> list[Mapping[str, Any]]:
-    plain = reply if isinstance(reply, Mapping) else reply.model_dump(exclude_none=True, warnings=False)
+    plain = fields_of(reply)
+    if "choices" in plain:  # read as a message it would seem to call nothing
+        raise SetupError("this wire reads messages of Anthropic, and this is a chat completion: use openai_chat")
     content = plain.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

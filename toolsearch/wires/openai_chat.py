@@ -14,7 +14,8 @@ import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
-from toolsearch.calls import ToolCall, ToolResult, clean, clean_json, distinct_ids, legal_name
+from toolsearch.calls import ToolCall, ToolResult, clean, clean_json, distinct_ids, fields_of, legal_name
+from toolsearch.errors import SetupError
 from toolsearch.events import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
 from toolsearch.schema import exported, shortened
 from toolsearch.seams import CallModel
@@ -33,6 +34,9 @@ __all__ = [
 ]
 
 WIRE = "openai_chat"
+
+# What else a loop may hold, by its `object` or `type`: read as Chat Completions, it would seem to call nothing.
+OTHERS = {"response": "OpenAI Responses", "message": "Anthropic Messages: use toolsearch.wires.anthropic"}
 
 DESCRIPTION_CHARACTERS = 1_024  # the provider refuses a request with a longer one
 
@@ -147,7 +151,7 @@ class ChatModel:
 
 def reply_from(reply: Any) -> Reply:
     """A reply of the provider (an SDK object or its dict) as an agent reads it."""
-    plain = reply if isinstance(reply, Mapping) else reply.model_dump(exclude_none=True, warnings=False)
+    plain = fields_of(reply)
     message, choices = _message(plain), plain.get("choices") or [{}]
     usage = plain.get("usage") or {}
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
@@ -221,7 +225,7 @@ class _Parts:
 
     def take(self, chunk: Any) -> list[TextDelta]:
         """Takes one in; returns what it adds to what is shown."""
-        plain = chunk if isinstance(chunk, Mapping) else chunk.model_dump(exclude_none=True, warnings=False)
+        plain = fields_of(chunk)
         self._head |= {key: plain[key] for key in ("id", "model", "usage") if plain.get(key)}
         shown = []
         for choice in plain.get("choices") or []:
@@ -253,8 +257,10 @@ class _Parts:
 
 
 def _message(reply: Any) -> Mapping[str, Any]:
-    plain = reply if isinstance(reply, Mapping) else reply.model_dump(exclude_none=True, warnings=False)
+    plain = fields_of(reply)
     choices = plain.get("choices")
+    if choices is None and (of := OTHERS.get(str(plain.get("object") or plain.get("type")))):
+        raise SetupError(f"this wire reads replies of Chat Completions, and this is one of {of}")
     message = choices[0].get("message") if choices else plain.get("message", plain)
     return message if isinstance(message, Mapping) else {}
 

@@ -85,3 +85,14 @@ def open_encoder(name: str) -> Encoder:
     """A new encoder by the name of its entry point, or `SetupError` listing the names."""
     made: Encoder = plugin("encoder", "toolsearch.encoders", name).load()()
     return made
+
+
+def opened(encoder: str | Encoder) -> Encoder:
+    """An encoder by its name, or as it is; raises `SetupError` for what is none."""
+    if isinstance(encoder, str):
+        return open_encoder(encoder)
+    if isinstance(encoder, type):
+        raise SetupError(f"pass an encoder by its name, or an object as in {encoder.__name__}(…), not the class itself")
+    if not callable(getattr(encoder, "encode", None)):
+        raise SetupError(f"the encoder {encoder!r} has no method `encode`; see the Encoder protocol")
+    return encoder

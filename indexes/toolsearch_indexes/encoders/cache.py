@@ -23,8 +23,7 @@ from typing import TYPE_CHECKING
 
 from toolsearch.calls import clean
 from toolsearch.errors import SetupError
-from toolsearch_indexes.encoders import Encoder, encoded, warm_up
-from toolsearch_indexes.encoders.loading import check_encoder
+from toolsearch_indexes.encoders import Encoder, encoded, opened, warm_up
 
 if TYPE_CHECKING:
     import numpy as np
@@ -52,7 +51,7 @@ class CachedEncoder:
 
     def __init__(
         self,
-        encoder: Encoder,
+        encoder: str | Encoder,
         folder: str | os.PathLike[str] | None = None,
         *,
         queries: bool = False,
@@ -60,10 +59,9 @@ class CachedEncoder:
         batch: int = 256,
         max_vectors: int = 1_000_000,
     ) -> None:
-        check_encoder(encoder)
         if batch < 1 or max_vectors < 1:
             raise SetupError(f"batch and max_vectors must be 1 or more, not {batch!r} and {max_vectors!r}")
-        self._encoder = encoder
+        self._encoder = opened(encoder)
         self._file = _VectorFile(Path(folder) if folder is not None else default_folder(), max_vectors)
         self._queries = queries
         self._recipe = recipe

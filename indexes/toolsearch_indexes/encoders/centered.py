@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toolsearch.errors import SetupError
-from toolsearch_indexes.encoders import Encoder, encoded
-from toolsearch_indexes.encoders.loading import Once, check_encoder, digest
+from toolsearch_indexes.encoders import Encoder, encoded, opened
+from toolsearch_indexes.encoders.loading import Once, digest
 
 if TYPE_CHECKING:
     import numpy as np
@@ -64,9 +64,8 @@ class CenteredEncoder:
     not into it. An encoder whose width is less than the number of languages is a `SetupError` then.
     """
 
-    def __init__(self, encoder: Encoder, *, languages: Sequence[Sequence[str]] = ()) -> None:
-        check_encoder(encoder)
-        self._encoder = encoder
+    def __init__(self, encoder: str | Encoder, *, languages: Sequence[Sequence[str]] = ()) -> None:
+        self._encoder = opened(encoder)
         self._languages = _texts(languages)
         self._common = Once(lambda: {query: self._find(query) for query in (False, True)})
         self._texts = digest([], *NEUTRAL, *(text for language in self._languages for text in language))

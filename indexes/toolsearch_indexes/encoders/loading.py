@@ -11,9 +11,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from toolsearch.errors import MissingExtra, SetupError
+from toolsearch.errors import MissingExtra
 
-__all__ = ["Once", "check_encoder", "digest", "model_folder", "require"]
+__all__ = ["Once", "digest", "model_folder", "require"]
 
 T = TypeVar("T")
 
@@ -41,16 +41,6 @@ def require(what: str, packages: Iterable[str], extra: str) -> None:
     for package in packages:
         if find_spec(package) is None:
             raise MissingExtra(what, package.replace("_", "-"), extra)
-
-
-def check_encoder(encoder: object) -> None:
-    """Raises `SetupError` for what cannot encode: something else, the name of an encoder, a class of encoders."""
-    if isinstance(encoder, str):
-        raise SetupError(f"an encoder is due, not a name: open_encoder({encoder!r}) makes one")
-    if isinstance(encoder, type):
-        raise SetupError(f"an encoder is due, not a class: pass an object, as in {encoder.__name__}(…)")
-    if not callable(getattr(encoder, "encode", None)):
-        raise SetupError(f"the encoder {encoder!r} has no method `encode`; see the Encoder protocol")
 
 
 def model_folder(model: str | os.PathLike[str], marker: str) -> Path | None:

@@ -181,3 +181,13 @@ def test_an_encoder_that_fails_when_it_is_asked_about_other_texts_keeps_the_tool
     index.add(list(Catalog([{"name": f"{chr(97 + n)}_tool"} for n in range(25)])))
     assert len(index) == 25
     assert index.search("a", 1)
+
+
+def test_an_encoder_around_another_takes_its_name_too_and_nothing_that_is_none(tmp_path: Path) -> None:
+    assert CenteredEncoder("static").name.startswith("wordllama")
+    assert CachedEncoder("static", tmp_path).name.startswith("wordllama")
+    for make in (CenteredEncoder, CachedEncoder, VectorIndex):
+        with pytest.raises(SetupError, match=r"as in CenteredEncoder\(…\), not the class itself"):
+            make(CenteredEncoder)  # type: ignore[arg-type]
+        with pytest.raises(SetupError, match="the encoder 5 has no method `encode`"):
+            make(5)  # type: ignore[arg-type]
