@@ -11,10 +11,7 @@ import pytest
 
 from toolsearch.errors import SetupError
 from toolsearch_indexes.encoders import encoded, open_encoder, warm_up
-from toolsearch_indexes.encoders.cache import CachedEncoder
 from toolsearch_indexes.encoders.callables import CallableEncoder
-from toolsearch_indexes.encoders.centered import CenteredEncoder
-from toolsearch_indexes.vector import VectorIndex
 
 
 def letters(texts: list[str]) -> list[list[float]]:
@@ -172,14 +169,3 @@ def test_what_is_no_array_of_numbers_is_an_error_that_names_the_encoder(given: A
     for encoder in (Odd(), CallableEncoder(lambda texts: given, "odd", 2)):
         with pytest.raises(SetupError, match="'odd' gave what is no array of numbers"):
             encoded(encoder, ["a"])
-
-
-@pytest.mark.parametrize("around", [CachedEncoder, CenteredEncoder, VectorIndex])
-def test_what_cannot_encode_is_told_where_it_is_passed(around: Any) -> None:
-    with pytest.raises(SetupError, match="has no method `encode`"):
-        around(object())
-    with pytest.raises(SetupError, match=r"not a class: pass an object, as in CallableEncoder\(…\)"):
-        around(CallableEncoder)
-    if around is not VectorIndex:
-        with pytest.raises(SetupError, match=r"not a name: open_encoder\('static'\) makes one"):
-            around("static")
