@@ -155,3 +155,8 @@ def test_a_limit_on_descriptions_can_be_set() -> None:
     session = ToolSearch(Catalog([{"name": "long", "description": "word " * 400}]), mode="static").session()
     assert len(wire.tools_for(session)[0]["description"]) == 1_999
     assert wire.tools_for(session, description_characters=200)[0]["description"].endswith("of 1,999 characters]")
+
+
+@pytest.mark.parametrize("reply", [{"content": 5}, {"content": [5]}, {"content": {"type": "text"}}, {"choices": []}])
+def test_a_reply_of_another_form_holds_nothing(reply: Any) -> None:
+    assert (wire.calls_in(reply), wire.reply_from(reply).text, wire.reply_from(reply).calls) == ([], "", ())

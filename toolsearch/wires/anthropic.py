@@ -14,8 +14,9 @@ import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
+from toolsearch import options as checks
 from toolsearch.arguments import ArgumentsError, parse_arguments
-from toolsearch.calls import ToolCall, ToolResult, clean, clean_json, distinct_ids, legal_name
+from toolsearch.calls import ToolCall, ToolResult, answered_calls, clean, clean_json, distinct_ids, legal_name
 from toolsearch.events import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
 from toolsearch.schema import exported, shortened
 from toolsearch.seams import CallModel
@@ -38,6 +39,8 @@ WIRE = "anthropic"
 
 def tools_for(session: Session, *, description_characters: int | None = None) -> list[dict[str, Any]]:
     """The `tools` of the next request. Earlier entries keep their bytes and places; found tools come at the end."""
+    checks.instance("session", session, Session, "a Session, as ToolSearch(…).session() gives")
+    checks.whole("description_characters", description_characters, 100, none="for no limit")
     return [definition(shown, description_characters) for shown in session.tools()]
 
 
@@ -86,7 +89,7 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
             "content": clean(result.content),
             **({} if result.ok else {"is_error": True}),
         }
-        for call, result in answered
+        for call, result in answered_calls(answered)
     ]
     return [{"role": "user", "content": blocks}] if blocks else []
 
@@ -97,6 +100,10 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 def model(client: Any, name: str, *, stream: bool = True, max_tokens: int = 4_096, **options: Any) -> MessagesModel:
     """A model for an `Agent`, asked through an `Anthropic` or `AsyncAnthropic` client; `options` go into every
     request."""
+    checks.having("client", client, "an Anthropic or AsyncAnthropic client", "messages.create")
+    checks.text("name", name, empty=False)
+    checks.flag("stream", stream)
+    checks.whole("max_tokens", max_tokens)
     return MessagesModel(client, name, stream, {"max_tokens": max_tokens, **options})
 
 
@@ -149,7 +156,7 @@ class MessagesModel:
 
 def reply_from(reply: Any) -> Reply:
     """A reply of the provider (an SDK object or its dict) as an agent reads it."""
-    plain = reply if isinstance(reply, Mapping) else reply.model_dump(exclude_none=True, warnings=False)
+    plain = _plain(reply)
     usage = plain.get("usage") or {}
     read, written = (int(usage.get(f"cache_{what}_input_tokens") or 0) for what in ("read", "creation"))
     blocks = _blocks(plain)
@@ -267,12 +274,21 @@ def _read(written: str) -> Any:
 # -- inside ------------------------------------------------------------------------------------------------------
 
 
+def _plain(reply: Any) -> Mapping[str, Any]:
+    """A reply, or a piece of one, as a mapping."""
+    if isinstance(reply, Mapping):
+        return reply
+    checks.having("reply", reply, "a whole reply of the provider, or its dict", "model_dump")
+    plain: Mapping[str, Any] = reply.model_dump(exclude_none=True, warnings=False)
+    return plain
+
+
 def _blocks(reply: Any) -> list[Mapping[str, Any]]:
-    plain = reply if isinstance(reply, Mapping) else reply.model_dump(exclude_none=True, warnings=False)
+    plain = _plain(reply)
     content = plain.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    blocks = [block for block in content or [] if isinstance(block, Mapping)]
+    blocks = [block for block in content if isinstance(block, Mapping)] if isinstance(content, list | tuple) else []
     return [{key: value for key, value in block.items() if value is not None} for block in blocks]
 
 
