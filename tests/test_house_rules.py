@@ -25,11 +25,12 @@ MAY_IMPORT = {
     # the core, from the ground up
     "toolsearch.errors":        "",
     "toolsearch.options":       "errors",
-    "toolsearch.calls":         "options",
+    "toolsearch.calls":         "errors options",
     "toolsearch.hygiene":       "calls",
     "toolsearch.arguments":     "calls schema",
     "toolsearch.values":        "",
     "toolsearch.schema":        "values hygiene errors",
+    "toolsearch.keywords":      "schema options",
     "toolsearch.names":         "",
     "toolsearch.tokens":        "",
     "toolsearch.html":          "",
@@ -70,7 +71,7 @@ MAY_IMPORT = {
     "toolsearch.agent":         "loop threads layers.defaults scope functions options",
     "toolsearch":               "agent search",
     # around the core
-    "toolsearch.layers.*":      "seams middleware wording tokens arguments redaction scope story html options",
+    "toolsearch.layers.*":      "seams middleware wording tokens arguments redaction scope story html options keywords",
     "toolsearch.layers.defaults": "toolsearch.layers.*",
     "toolsearch.layers.delegation": "seams middleware wording tools threads options",
     "toolsearch.meta":          "seams middleware tools",

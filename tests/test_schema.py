@@ -171,3 +171,12 @@ def test_a_reference_into_a_folded_branch_is_replaced_by_what_it_meant() -> None
     root, _ = exported(schema)
     assert root["properties"]["m"] == {"type": "integer"}
     assert root["properties"]["t"] == {"$ref": "#/$defs/T"}
+
+
+@pytest.mark.parametrize("keyword", ["anyOf", "oneOf", "allOf"])
+def test_B01_branches_that_share_theirs_many_times_over_are_folded_once(keyword: str) -> None:
+    """B01, sibling: 8 to the power of 7 ways from the root to one object, which are too many to go."""
+    steps = {f"e{n}": {keyword: [{"$ref": f"#/$defs/e{n + 1}"}] * 8} for n in range(7)}
+    schema = {keyword: [{"$ref": "#/$defs/e0"}], "$defs": {**steps, "e7": {"properties": A, "required": ["a"]}}}
+    made, _ = exported(normalised(schema, "t"))
+    assert (made["properties"], keyword in made) == (A, False)

@@ -88,6 +88,8 @@ def validated(schema: Schema, given: Any, whole: str = "the arguments", part: st
         value = check.value(schema, given, "")
     except _Enough:
         pass
+    except _Spent:
+        raise ArgumentsError([f"{whole} take too long to check"]) from None
     except (RecursionError, ValueError):
         raise ArgumentsError([f"{whole} are nested too deeply, or hold a number too long to read"]) from None
     if check.problems:
@@ -99,6 +101,10 @@ class _Enough(Exception):
     """The outcome of a trial is known."""
 
 
+class _Spent(Exception):
+    """No trial may go on: what each of them costs adds up."""
+
+
 class _Budget:
     """What one validation may spend, shared by all its trials, and the enums it has seen."""
 
@@ -107,6 +113,7 @@ class _Budget:
         self.work = _WORK[0] + _WORK[1] * size(given)
         self.hints = _HINTS
         self._enums: dict[int, tuple[frozenset[Any], dict[str, set[str]]]] = {}
+        self.types: dict[int, tuple[Any, frozenset[str]]] = {}  # by the id of a schema, which is kept beside it
 
     def enum(self, values: list[Any]) -> tuple[frozenset[Any], dict[str, set[str]]]:
         """The values, comparable, and the texts among them by their lower case."""
@@ -129,16 +136,15 @@ class _Check:
     def value(self, schema: Any, value: Any, path: str) -> Any:
         """One value checked and coerced; problems are collected with their path (`ids[2]`)."""
         for layer in self.layers(schema):
+            self.budget.work -= 1
+            if self.budget.work < 0:
+                raise _Spent
             if layer is False:
                 self.refuse(path, "is not allowed")
             if not isinstance(layer, Mapping):
                 continue
             self.depth += 1
-            self.budget.work -= 1
             try:
-                if self.budget.work < 0:
-                    self.problem(f"{self.budget.whole} take too long to check")
-                    raise _Enough
                 if self.depth > _DEEPEST:
                     self.refuse(path, "is nested too deeply")
                     return value
@@ -188,6 +194,11 @@ class _Check:
         schema = resolve(self.root, schema)
         if not isinstance(schema, Mapping) or depth > 8:
             return frozenset()
+        if id(schema) not in self.budget.types:  # branches may share theirs many times over
+            self.budget.types[id(schema)] = schema, self._types(schema, depth)
+        return self.budget.types[id(schema)][1]
+
+    def _types(self, schema: Schema, depth: int) -> frozenset[str]:
         named = schema.get("type")
         if isinstance(named, str):
             return frozenset([named]) & JSON_TYPES

@@ -8,14 +8,17 @@ import json
 import math
 import re
 import threading
-from collections.abc import Iterable, Mapping
+from collections import deque
+from collections.abc import ItemsView, Iterable, KeysView, Mapping, ValuesView
 from dataclasses import dataclass, field
 from enum import Enum
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
+from toolsearch import options
 from toolsearch.options import wrong
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
+LONG_BITS = 2_000  # fewer than the least limit that Python can be given for writing a whole number
 
 __all__ = [
     "Caller",
@@ -23,6 +26,8 @@ __all__ = [
     "ToolCall",
     "ToolContext",
     "ToolResult",
+    "answered_calls",
+    "check_caller",
     "clean",
     "clean_json",
     "distinct_ids",
@@ -36,19 +41,27 @@ Status = Literal[
     "ok", "unknown", "not_loaded", "invalid_arguments", "denied", "expired", "cancelled", "timed_out", "failed",
     "interrupted", "limit",
 ]  # fmt: skip
+STATUSES: tuple[str, ...] = get_args(Status)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who the conversation acts for. Filters are asked with it at search, at load and at the call."""
+    """Who the conversation acts for. Filters are asked with it at search, at load and at the call.
+
+    `roles` may be one text. Raises `SetupError` for what is no text: ids of another type are written as text first.
+    """
 
     user: str | None = None
     roles: frozenset[str] = frozenset()
     tenant: str | None = None
 
     def __init__(self, user: str | None = None, roles: Iterable[str] = (), tenant: str | None = None) -> None:
+        options.text("user", user, none="for nobody in particular")
+        options.text("tenant", tenant, none="for no tenant")
         object.__setattr__(self, "user", user)
-        object.__setattr__(self, "roles", frozenset([roles] if isinstance(roles, str) else roles))
+        object.__setattr__(
+            self, "roles", frozenset([roles] if isinstance(roles, str) else options.names("roles", roles))
+        )
         object.__setattr__(self, "tenant", tenant)
 
 
@@ -98,6 +111,26 @@ class ToolContext:
         return ":".join(filter(None, (self.session_id, self.call_id, self.digest)))
 
 
+def check_caller(caller: object) -> None:
+    """Raises `SetupError` for what is no caller."""
+    options.instance("caller", caller, Caller, "a Caller, as in Caller(user='ana')", none="for nobody in particular")
+
+
+def answered_calls(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[tuple[ToolCall, ToolResult]]:
+    """Calls, each with its result; raises `SetupError` for anything else, such as a result nobody waited for."""
+    wanted = "pairs of a ToolCall and its ToolResult, as in [(call, session.handle(call))]"
+    if not isinstance(answered, Iterable):
+        raise options.wrong("answered", wanted, answered)
+    pairs = list(answered)
+    for pair in pairs:
+        match pair:
+            case (ToolCall(), ToolResult()):
+                pass
+            case _:
+                raise options.wrong("answered", wanted, pair)
+    return pairs
+
+
 def clean(text: str) -> str:
     """The text as valid UTF-8: lone surrogates, which no request body can carry, become U+FFFD."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
@@ -111,7 +144,18 @@ def clean_json(value: Any) -> Any:
         return {clean(str(key)): clean_json(item) for key, item in value.items()}
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
+    if isinstance(value, int) and value.bit_length() > LONG_BITS:
+        return _long(value)
     return [clean_json(item) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _long(number: int) -> int | str:
+    """A whole number, or what stands for one that Python writes down no more."""
+    try:
+        str(number)
+    except ValueError:
+        return f"<a whole number of {number.bit_length():,} bits>"
+    return number
 
 
 def plain_json(value: Any) -> Any:
@@ -177,6 +221,10 @@ def _plain(value: Any) -> Any:
     """What `json` does not know: models, dataclasses, enums and sets become plain; anything else its text."""
     if isinstance(value, Enum):
         return value.value
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, deque | KeysView | ValuesView | ItemsView):
+        return list(value)
     if hasattr(value, "model_dump") and not isinstance(value, type):
         return value.model_dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):

@@ -8,6 +8,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
+from toolsearch import options
 from toolsearch.calls import clean
 from toolsearch.errors import DefinitionError, SetupError, UnknownTool
 from toolsearch.names import Names, provider_name
@@ -56,8 +57,8 @@ class Catalog:
         server: str | None = None,
         on_collision: Literal["quarantine", "replace", "error"] = "quarantine",
     ) -> None:
-        if on_collision not in ("quarantine", "replace", "error"):
-            raise SetupError(f"on_collision must be 'quarantine', 'replace' or 'error', not {on_collision!r}")
+        options.choice("on_collision", on_collision, "quarantine", "replace", "error")
+        options.text("server", server, none="for none")
         self._tools: dict[str, Tool] = {}
         self._shared: dict[str, set[str]] = {}  # plain name -> ids
         self._names = Names()
@@ -86,13 +87,7 @@ class Catalog:
 
     def extend(self, sources: Iterable[Any], **marks: Unpack[Marks]) -> list[Tool]:
         """Adds many tools with one notice, and returns those now in the catalog; `marks` hold for each."""
-        if unknown := marks.keys() - Marks.__annotations__.keys():
-            known = ", ".join(map(repr, Marks.__annotations__))
-            raise SetupError(f"there is no mark {min(unknown)!r}; there are {known}")
-        if isinstance(sources, Mapping | str | Tool) or callable(sources):
-            sources = [sources]
-        elif not isinstance(sources, Iterable):
-            raise SetupError(f"tools must be functions, definitions, or lists of them, not {sources!r}")
+        sources = _sources(sources, marks)
         taken: dict[str, Tool] = {}
         added: dict[str, Tool] = {}
         removed: list[Tool] = []
@@ -144,6 +139,8 @@ class Catalog:
 
     def sync(self, sources: Iterable[Any], *, server: str, **marks: Any) -> None:
         """Makes the tools of one server exactly these: new ones are added, changed ones replaced, others removed."""
+        options.text("server", server, empty=False)
+        sources = _sources(sources, marks)
         with self._changing:
             made = {t.id: t for source in sources for t in self._read(source, {**marks, "server": server})}
             before = {t.id: t for t in self._tools.values() if t.server == server}
@@ -167,8 +164,7 @@ class Catalog:
         Those given last hold. Returns the ids of the tools whose entry is stale, written for another definition than
         theirs: such queries are not used.
         """
-        if examples is not None and not callable(getattr(examples, "of", None)):
-            raise SetupError(f"examples must be Examples, as Examples.load(file) gives, or None, not {examples!r}")
+        options.having("examples", examples, "Examples, as read_examples(…) gives", "of", "stale", none="for none")
         with self._changing:
             self._examples = examples
             changed = []
@@ -195,7 +191,7 @@ class Catalog:
     def reserve(self, names: Iterable[str]) -> None:
         """Keeps names for a meta-tool; raises `SetupError` if a tool already has one, quarantines later ones."""
         with self._changing:
-            wanted = self._reserved | frozenset(names)
+            wanted = self._reserved | frozenset(options.names("names", names))
             for held in self._tools.values():
                 if held.name in wanted:
                     raise SetupError(
@@ -206,6 +202,7 @@ class Catalog:
 
     def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
         """Calls `listener` after every change, in order; the returned function ends that."""
+        options.function("listener", listener, "that takes a Change")
         with self._lock:
             self._subscribers.append(listener)
 
@@ -376,6 +373,20 @@ class Catalog:
 
         rows = [(t.id, t.server or "", t.summary(), ", ".join(t.flags)) for t in self]
         return table(repr(self), ("id", "server", "summary", "flags"), rows, most=50)
+
+
+def _sources(sources: Any, marks: Mapping[str, Any]) -> Iterable[Any]:
+    """What is to be read one by one; raises `SetupError` for what holds no tools, and for marks that are none."""
+    if unknown := marks.keys() - Marks.__annotations__.keys():
+        known = ", ".join(map(repr, Marks.__annotations__))
+        raise SetupError(f"there is no mark {min(unknown)!r}; there are {known}")
+    if isinstance(sources, str | bytes):
+        raise options.wrong("tools", "functions, definitions, or lists of them", sources, more=": read a file first")
+    if isinstance(sources, Mapping | Tool) or callable(sources):
+        return [sources]
+    if not isinstance(sources, Iterable):
+        raise options.wrong("tools", "functions, definitions, or lists of them", sources)
+    return sources
 
 
 def _counted(number: int, noun: str) -> str:

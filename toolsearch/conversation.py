@@ -248,7 +248,7 @@ class Conversation:
             told = clean(str(given or ""))
             new, number = told, len(self._journal)
             while not new or new in self._used_ids or new in made:
-                new = f"{told[:40] or 'call'}_{number}_{place}"
+                new = f"{told[:24] or 'call'}_{number}_{place}"
                 number += 1
             made.append(new)
         return made
@@ -381,9 +381,16 @@ class Conversation:
             raise SetupError(f"a session id must be text, not {session_id!r}")
         made = cls(Session(search, clean(session_id or "") or secrets.token_urlsafe(16), caller))
         for place, event in enumerate(events):
-            made.apply(read_event(event, place) if isinstance(event, Mapping) else event)
-        if made._session_state:
-            made.session = Session.restored(search, {**made._session_state, "id": made.id}, caller)
+            fact = read_event(event, place) if isinstance(event, Mapping) else event
+            try:
+                made.apply(fact)
+            except (TypeError, AttributeError) as error:  # a field holds what it never does
+                kind = type(fact).__name__
+                raise StateError(f"fact {place} of the journal, a {kind}, cannot be: {error}") from None
+        if (state := made._session_state) and not isinstance(state, Mapping):
+            raise StateError(f"fact {made._session_at} of the journal holds no session, but {state!r}")
+        if state:
+            made.session = Session.restored(search, {**state, "id": made.id}, caller)
         if made._slots and made._session_at < made._replied_at:
             made.session.tools()  # as it was done before the reply: its calls are of what was shown then
         return made

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
+from toolsearch import options
 from toolsearch.calls import Status, ToolCall, plain_json
 from toolsearch.errors import StateError
 
@@ -320,6 +321,13 @@ class Reply:
     model: str = ""
     stop: str = ""
     value: Any = None
+
+    def __post_init__(self) -> None:
+        calls: object = self.calls
+        options.text("the text of a Reply", self.text, none="for none")
+        options.instance("the usage of a Reply", self.usage, Usage, "a Usage(…)")
+        if not isinstance(calls, list | tuple) or not all(isinstance(call, ToolCall) for call in calls):
+            raise options.wrong("the calls of a Reply", "a tuple of ToolCall(id, name, arguments)", calls)
 
 
 # -- observed, never stored --------------------------------------------------------------------------------------

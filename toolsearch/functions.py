@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import lru_cache, partial
+from itertools import islice
 from typing import Annotated, Any, get_args, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, PydanticUserError, ValidationError, create_model
@@ -19,7 +20,9 @@ from toolsearch.calls import ToolContext
 from toolsearch.errors import DefinitionError
 from toolsearch.hygiene import DATA
 
-__all__ = ["Function", "context_parameters", "in_async", "is_async", "read_docstring"]
+__all__ = ["Function", "adrained", "context_parameters", "drained", "in_async", "is_async", "read_docstring"]
+
+MOST_ITEMS = 10_000  # of what a tool gives one by one
 
 
 class _Schema(GenerateJsonSchema):
@@ -121,6 +124,29 @@ def is_async(call: Any) -> bool:
 def in_async(call: Any) -> Any:
     """What async code calls: the `call_async` of an object that has one beside its `__call__`, else the same."""
     return getattr(call, "call_async", call)
+
+
+def drained(value: Any) -> Any:
+    """What a tool returned; of an iterator its items: only with them a generator does its work."""
+    if not isinstance(value, Iterator) or inspect.isawaitable(value):
+        return value
+    return _whole(list(islice(value, MOST_ITEMS + 1)))
+
+
+async def adrained(value: AsyncIterator[Any]) -> list[Any]:
+    """The items of an async iterator that a tool returned."""
+    items: list[Any] = []
+    async for item in value:
+        items.append(item)
+        if len(items) > MOST_ITEMS:
+            break
+    return _whole(items)
+
+
+def _whole(items: list[Any]) -> list[Any]:
+    if len(items) > MOST_ITEMS:
+        raise ValueError(f"it gives more than {MOST_ITEMS:,} items: it should give those that matter")
+    return items
 
 
 def _inner(call: Any) -> Any:

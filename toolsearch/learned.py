@@ -18,10 +18,11 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+from toolsearch import options
 from toolsearch.calls import clean
 from toolsearch.catalog import Tool
 from toolsearch.confidence import FOUND, Verdict
-from toolsearch.errors import SetupError, StateError
+from toolsearch.errors import StateError
 from toolsearch.index import Hit, Hits, Matched
 
 __all__ = ["Learned", "Lesson", "raised"]
@@ -103,10 +104,13 @@ class Learned:
         least: float = 0.5,
         without_tenant: bool = False,
     ) -> None:
-        if capacity < 1 or tenants < 1:
-            raise SetupError(f"capacity and tenants must be 1 or more, not {capacity!r} and {tenants!r}")
-        if not (half_life_days > 0 and weight >= 0 and 0 < least <= 1):
-            raise SetupError("half_life_days must be above 0, weight 0 or more, least above 0 and up to 1")
+        options.function("clock", clock, "that gives the time in seconds, as time.time is")
+        options.whole("capacity", capacity)
+        options.whole("tenants", tenants)
+        options.number("half_life_days", half_life_days, "a number of days")
+        options.number("weight", weight, least=0, finite=True)
+        options.number("least", least, most=1)
+        options.flag("without_tenant", without_tenant)
         self.weight = weight
         self.without_tenant = without_tenant
         self._clock = clock
@@ -120,6 +124,11 @@ class Learned:
         self, query: str, tool_id: str, *, tenant: str | None = None, user: str | None = None, times: float = 1.0
     ) -> bool:
         """Takes down that a query led to a successful call of a tool, counted `times`; says whether it was."""
+        options.text("query", query)
+        options.text("tool_id", tool_id, empty=False)
+        options.text("tenant", tenant, none="for none")
+        options.text("user", user, none="for nobody in particular")
+        options.number("times", times, finite=True)
         query = " ".join(clean(query).split())
         if not self._serves(tenant) or len(query) > QUERY_CHARACTERS or not (pieces := _pieces(query)):
             return False
@@ -146,6 +155,7 @@ class Learned:
         A tool's share is likeness times n / (n + 1), where n is how often the like query led to it, faded, times its
         part in all tools that query led to; of several like queries the best one counts.
         """
+        options.text("query", query)
         if not self._serves(tenant) or not (pieces := _pieces(query[: 4 * QUERY_CHARACTERS])):
             return {}
         now = float(self._clock())
@@ -163,7 +173,7 @@ class Learned:
 
     def forget(self, tool_ids: Iterable[str]) -> None:
         """Forgets tools, such as those that have left the catalog."""
-        gone = set(tool_ids)
+        gone = set(options.names("tool_ids", tool_ids, "ids"))
         with self._lock:
             for bucket in self._buckets.values():
                 for key, past in list(bucket.past.items()):

@@ -21,6 +21,7 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import Field
 
+from toolsearch import options
 from toolsearch.calls import Caller, ToolContext, ToolResult
 from toolsearch.errors import SetupError
 from toolsearch.events import Event, ModelReplied, Note, Noted
@@ -113,6 +114,8 @@ def _shows(request: CallModel, call_id: str) -> bool:
 def ask_user(name: str = "ask_user") -> Tool:
     """A tool whose answer the user gives: `interaction([name])` has to be among the layers."""
 
+    options.text("name", name, empty=False)
+
     def needs_layer(**arguments: Any) -> str:
         raise SetupError(f"{name!r} has no answer of its own: add layers.interaction([{name!r}]) to the agent")
 
@@ -142,6 +145,7 @@ def skills(source: str | Path | Mapping[str, str], name: str = "load_skill") -> 
     `description` in its front matter. Names are those there are now; a file is read when it is asked for.
     Raises `SetupError` where there is none.
     """
+    options.text("name", name, empty=False)
     found = _skills(source)
     if not found:
         raise SetupError(f"there are no skills in {source!r}: it needs files such as refunds.md or refunds/SKILL.md")
@@ -169,9 +173,9 @@ def _skills(source: Any) -> dict[str, Callable[[], str]]:
     if isinstance(source, Mapping):
         if wrong := next((key for key, text in source.items() if not (isinstance(text, str) and text.strip())), None):
             raise SetupError(f"the text of the skill {wrong!r} must be text, not {source[wrong]!r}")
-        return {str(key): partial(str, text) for key, text in source.items()}
+        return {key: partial(str, text) for key, text in options.table("source", source, "texts").items()}
     if not isinstance(source, str | Path):
-        raise SetupError(f"skills are a folder, or a mapping from names to texts, not {source!r}")
+        raise options.wrong("source", "a folder, or a mapping from names to texts", source)
     folder = Path(source)
     if not folder.is_dir():
         raise SetupError(f"there is no folder {str(folder)!r} with skills")
@@ -232,9 +236,8 @@ def memories(store: Memories | None = None) -> Any:
     belong to the user and tenant of the caller. Where the caller has no user they belong to the conversation, so that
     nobody reads what another one said.
     """
+    options.having("store", store, "one of memories, as KeptMemories() is", "load", "save", none="to forget at the end")
     kept = KeptMemories() if store is None else store
-    if missing := [name for name in ("load", "save") if not callable(getattr(kept, name, None))]:
-        raise SetupError(f"{store!r} keeps no memories: it has no {' and no '.join(missing)}; see toolsearch.meta")
     return _Memories(kept, tool(_Remember(kept), name="remember"))
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any
 
 from toolsearch.errors import SetupError
@@ -63,18 +64,24 @@ def number(
     *,
     least: float | None = None,
     below: float | None = None,
+    most: float | None = None,
     finite: bool = False,
     none: str = "",
 ) -> None:
-    """A number above 0, or from `least`, and below `below`; never NaN or True, and if `finite` no infinity either."""
+    """A number above 0, or from `least`, and below `below`, or up to `most`; never NaN or True.
+
+    If `finite` it is no infinity either.
+    """
     if value is None and none:
         return
     if isinstance(value, int | float) and not isinstance(value, bool):
         enough = value > 0 if least is None else value >= least
-        if enough and (below is None or value < below) and not (finite and value == math.inf):
+        few = (below is None or value < below) and (most is None or value <= most)
+        if enough and few and not (finite and value == math.inf):
             return
     wanted = f"{what} {'above 0' if least is None else f'from {least:g}'}"
-    raise wrong(option, wanted if below is None else f"{wanted} to below {below:g}", value, none)
+    wanted += "" if below is None else f" to below {below:g}"
+    raise wrong(option, wanted if most is None else f"{wanted} up to {most:g}", value, none)
 
 
 def flag(option: str, value: object) -> None:
@@ -113,13 +120,17 @@ def instance(option: str, value: object, kind: type, wanted: str, *, none: str =
 
 
 def having(option: str, value: object, wanted: str, *methods: str, none: str = "") -> None:
-    """An object with these methods."""
+    """An object with these methods, each a name or the way to it, as in "messages.create"."""
     if value is None and none:
         return
     if isinstance(value, type):
         raise wrong(option, wanted, value, none, f": pass an object, as in {value.__name__}(…)")
-    if missing := [each for each in methods if not callable(getattr(value, each, None))]:
+    if missing := [each for each in methods if not callable(_at(value, each))]:
         raise wrong(option, wanted, value, none, f": it has no {', '.join(missing)}")
+
+
+def _at(value: object, way: str) -> object:
+    return reduce(lambda held, name: getattr(held, name, None), way.split("."), value)
 
 
 # -- several -----------------------------------------------------------------------------------------------------

@@ -165,9 +165,15 @@ def stopped(conversation: Conversation, started: Collection[str], *, cancelled: 
 def has_changed(call: Asked, request: Round, own: Collection[str], conversation: Conversation) -> bool:
     """Whether a tool is no more what it was when its call was judged: by a person, or before a restart.
 
-    `own` are the calls whose reply came in this process.
+    `own` are the calls whose reply came in this process. A tool that has taken the name of another one was never
+    judged.
     """
-    if call.kind != "tool" or (call.id in own and call.id not in request.approved):
+    if call.kind != "tool":
+        return False
+    meant = conversation.session.meant(call.name)
+    if meant is not None and meant.id != call.tool:
+        return True
+    if call.id in own and call.id not in request.approved:
         return False
     live = conversation.session.live(call.tool)
     return live is not None and live.digest != call.digest

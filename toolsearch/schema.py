@@ -19,7 +19,7 @@ log = logging.getLogger("toolsearch")
 
 _LONGEST_CHAIN = 64  # of references to references
 _COMBINATORS = ("anyOf", "oneOf", "allOf")
-_MAPS = frozenset("properties patternProperties dependentSchemas $defs definitions".split())  # of names to schemas
+MAPS = frozenset("properties patternProperties dependentSchemas $defs definitions".split())  # of names to schemas
 # What people who think of Python, Java or C write for a type of JSON.
 _TYPES = {
     "str": "string", "text": "string", "int": "integer", "long": "integer", "float": "number", "double": "number",
@@ -80,10 +80,10 @@ def _standard(node: Any, names: bool = False) -> Any:
                 copy["type"] = known[0] if isinstance(value, str) else list(dict.fromkeys(known))
         elif key == "required" and isinstance(value, str):
             copy["required"] = [value]
-        elif key in ("type", "required") or key in _MAPS:
-            fits = isinstance(value, Mapping) if key in _MAPS else isinstance(value, list | tuple)
+        elif key in ("type", "required") or key in MAPS:
+            fits = isinstance(value, Mapping) if key in MAPS else isinstance(value, list | tuple)
             if fits:
-                copy[key] = _standard(value, names=key in _MAPS)
+                copy[key] = _standard(value, names=key in MAPS)
         elif value is not None:
             copy[str(key)] = _standard(value)
     if copy.pop("nullable", None) is True:
@@ -114,7 +114,7 @@ def exported(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
     for keyword in _COMBINATORS:
         branches = root.pop(keyword, None)
         if isinstance(branches, list) and branches:
-            folded = [_folded(schema, branch) for branch in branches]
+            folded = [_folded(schema, branch, {}) for branch in branches]
             root["properties"] = _merged([root.get("properties") or {}, *(b["properties"] for b in folded)])
             sets = [frozenset(b["required"]) for b in folded]
             common = frozenset().union(*sets) if keyword == "allOf" else sets[0].intersection(*sets)
@@ -153,19 +153,22 @@ def _inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**target, **own}
 
 
-def _folded(root: Mapping[str, Any], branch: Any, depth: int = 0) -> dict[str, Any]:
-    """Properties and required names of one branch, its own combinators folded in."""
+def _folded(root: Mapping[str, Any], branch: Any, seen: dict[int, dict[str, Any]], depth: int = 0) -> dict[str, Any]:
+    """Properties and required names of one branch, its own combinators folded in; each that is `seen`, only once."""
     branch = resolve(root, branch)
     if not isinstance(branch, Mapping) or depth > 8:
         return {"properties": {}, "required": []}
+    if id(branch) in seen:
+        return seen[id(branch)]
     properties = [branch.get("properties") or {}]
     required = [r for r in _list(branch.get("required")) if isinstance(r, str)]
     for keyword in _COMBINATORS:
         for inner in _list(branch.get(keyword)):
-            folded = _folded(root, inner, depth + 1)
+            folded = _folded(root, inner, seen, depth + 1)
             properties.append(folded["properties"])
             required += folded["required"] if keyword == "allOf" else []
-    return {"properties": _merged(properties), "required": list(dict.fromkeys(required))}
+    made = seen[id(branch)] = {"properties": _merged(properties), "required": list(dict.fromkeys(required))}
+    return made
 
 
 def _list(value: Any) -> list[Any]:
@@ -244,13 +247,14 @@ def resolve(root: Mapping[str, Any], schema: Any) -> Any:
     return {}
 
 
-def pointed_at(root: Any, ref: str) -> Any:
-    """What one local reference points to; {} where that is nothing."""
+def pointed_at(root: Any, ref: str, nothing: Any = None) -> Any:
+    """What one local reference points to; {}, or what is given for `nothing`, where that is nothing."""
+    nothing = {} if nothing is None else nothing
     if not ref.startswith("#"):
-        return {}
+        return nothing
     first, *steps = unquote(ref[1:]).split("/")
     if first:  # an anchor: a name given elsewhere, which tool schemas do not use
-        return {}
+        return nothing
     at = root
     for step in steps:
         key = step.replace("~1", "/").replace("~0", "~")
@@ -259,5 +263,5 @@ def pointed_at(root: Any, ref: str) -> Any:
         elif isinstance(at, list) and key.isdecimal() and len(key) < 10 and int(key) < len(at):
             at = at[int(key)]
         else:
-            return {}
+            return nothing
     return at

@@ -15,13 +15,13 @@ from functools import lru_cache
 from time import monotonic
 from typing import Any, Literal
 
-from toolsearch.calls import Caller, ToolContext, clean
+from toolsearch.calls import Caller, ToolContext, check_caller, clean
 from toolsearch.catalog import Catalog, Change, Tool, tool
 from toolsearch.errors import SetupError, StateError
 from toolsearch.found import definition_tokens
 from toolsearch.index import Hits, ToolIndex, clamped, find, open_index
 from toolsearch.learned import Learned, raised
-from toolsearch.options import function, instance, shown
+from toolsearch.options import function, instance, shown, text
 from toolsearch.session import Session
 from toolsearch.settings import Settings
 
@@ -134,8 +134,8 @@ class ToolSearch:
 
     def visible_ids(self, caller: Caller | None, category: str | None = None) -> frozenset[str] | None:
         """The ids a caller may see, the same object as long as nothing changes; None where that is all of them."""
-        if caller is not None and not isinstance(caller, Caller):
-            raise SetupError(f"a caller must be a Caller, as in Caller(user={'ana'!r}), not {caller!r}")
+        check_caller(caller)
+        text("category", category, none="for all")
         return self._seen(caller, category, self._version())
 
     def _compute_seen(self, caller: Caller | None, category: str | None, version: Any) -> frozenset[str] | None:
@@ -199,9 +199,9 @@ class ToolSearch:
 
         Raises `StateError` if the session belongs to another user or tenant; the roles given last hold.
         """
+        check_caller(caller)
+        text("session_id", session_id, none="for a fresh session")
         with self._lock:
-            if session_id is not None and not isinstance(session_id, str):
-                raise SetupError(f"a session id must be text, not {session_id!r}")
             kept = self._sessions.get(session_id) if session_id is not None else None
             if kept is None:
                 session = Session(self, clean(session_id or "") or secrets.token_urlsafe(16), caller)
@@ -218,6 +218,7 @@ class ToolSearch:
         The state is trusted: never take it from a client. Raises `StateError` for what is none, and for
         the session of another user or tenant.
         """
+        check_caller(caller)
         try:
             held = json.loads(state) if isinstance(state, str) else state
         except (ValueError, RecursionError) as error:
@@ -234,11 +235,13 @@ class ToolSearch:
 
     def end_session(self, session_id: str) -> bool:
         """Forgets a session; says whether there was one."""
+        text("session_id", session_id)
         with self._lock:
             return self._sessions.pop(session_id, None) is not None
 
     def on_evict(self, listener: Callable[[Session], None]) -> None:
         """Calls `listener` with each session that leaves by age or number, so that it can be exported."""
+        function("listener", listener, "that takes a Session")
         self._on_evict.append(listener)
 
     @property

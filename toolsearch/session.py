@@ -17,15 +17,15 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from toolsearch import options
 from toolsearch.arguments import ArgumentsError, parse_arguments, validate_arguments
-from toolsearch.calls import Caller, Status, ToolCall, ToolContext, ToolResult, clean, text_of
+from toolsearch.calls import STATUSES, Caller, Status, ToolCall, ToolContext, ToolResult, check_caller, clean, text_of
 from toolsearch.catalog import Tool
 from toolsearch.errors import SetupError, StateError
 from toolsearch.found import FoundSet
-from toolsearch.functions import context_parameters, in_async, is_async
+from toolsearch.functions import adrained, context_parameters, drained, in_async, is_async
 from toolsearch.index import Hits
 from toolsearch.names import base_name, squashed
-from toolsearch.options import instance
 from toolsearch.search_tool import Request, bridge_tool, read_request, schema_text, search_tool
 from toolsearch.searching import Searching
 
@@ -71,6 +71,7 @@ class Session:
     """One conversation. Made by `ToolSearch.session`; safe to use from several threads."""
 
     def __init__(self, search: ToolSearch, session_id: str, caller: Caller | None) -> None:
+        check_caller(caller)
         self.id = session_id
         self.caller = caller
         self._search = search
@@ -102,6 +103,7 @@ class Session:
 
     def acts_for(self, caller: Caller | None) -> None:
         """Takes the roles the caller has now; raises `StateError` for another user or tenant."""
+        check_caller(caller)
         mine, theirs = self.caller or Caller(), caller or Caller()
         if (mine.user, mine.tenant) != (theirs.user, theirs.tenant):
             raise StateError(f"the session {self.id!r} belongs to another caller")
@@ -172,7 +174,7 @@ class Session:
         value, error = self._attempt(decision, cancelled)
         if error is not None:
             return self._failed(decision, error)
-        if inspect.isawaitable(value):
+        if inspect.isawaitable(value) or hasattr(value, "__anext__"):
             _close(value)
             return self._async_met(decision)
         return self._returned(decision, value)
@@ -194,7 +196,10 @@ class Session:
         else:
             value, error = await in_thread(lambda: self._attempt(decision, cancelled))
         try:
-            value = await value if inspect.isawaitable(value) else value
+            if inspect.isawaitable(value):
+                value = drained(await value)
+            if hasattr(value, "__anext__"):
+                value = await adrained(value)
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as raised:
@@ -221,7 +226,7 @@ class Session:
 
     def decide(self, call: ToolCall) -> Decision:
         """What is to be done with a call. Changes nothing; `handle` and the loop both act on it."""
-        instance("call", call, ToolCall, "a ToolCall, as calls_in(reply) of a wire gives")
+        options.instance("call", call, ToolCall, "a ToolCall, as calls_in(reply) of a wire gives them")
         call = self.unwrap(ToolCall(str(call.id), clean(str(call.name)), call.arguments))
         with self._lock:
             if self._built_in and call.name == self._built_in[0].name:
@@ -337,7 +342,7 @@ class Session:
     ) -> tuple[Any, BaseException | None]:
         """What the tool returned, or what it raised: whatever that is, it is an answer. Only Ctrl-C is none."""
         try:
-            return self._run(decision, cancelled, way), None
+            return drained(self._run(decision, cancelled, way)), None
         except KeyboardInterrupt:
             raise
         except BaseException as error:
@@ -359,16 +364,13 @@ class Session:
 
     def _returned(self, decision: Decision, value: Any) -> ToolResult:
         call = decision.call
-        if isinstance(value, ToolResult):
-            result = replace(value, call_id=call.id, name=call.name)
-        else:
-            try:
-                result = _answer(call, "ok", text_of(value), value)
-            except Exception as error:
-                text = (
-                    f"{call.name!r} ran, but what it returned cannot be shown: {_reason(error)}. Do not run it again."
-                )
-                result = _answer(call, "ok", text, value)
+        made = value if isinstance(value, ToolResult) else _answer(call, "ok", value, value)
+        try:
+            text = text_of(made.content)
+        except Exception as error:
+            text = f"{call.name!r} ran, but what it returned cannot be shown: {_reason(error)}. Do not run it again."
+        status = made.status if made.status in STATUSES else "failed"
+        result = replace(made, call_id=call.id, name=call.name, status=status, content=text)
         if result.ok and decision.tool is not None:
             self._teach(decision.tool)
         return result
@@ -422,14 +424,20 @@ class Session:
         with self._lock:
             return _answer(call, "ok", self._searching.told(outcome), outcome.data)
 
+    def meant(self, name: str) -> Tool | None:
+        """The tool that a call by this name would run now; None where it would run none."""
+        with self._lock:
+            return self._resolve(ToolCall("", name))[0]
+
     def live(self, tool_id: str) -> Tool | None:
         """A tool as the catalog holds it now, if the caller may see it."""
         return self._tools.live(tool_id)
 
     def load(self, ids: Iterable[str]) -> None:
         """Loads tools without a search, for the next request; ids the caller may not see are left out."""
+        wanted = options.names("ids", ids, "ids")
         with self._lock:
-            self._tools.reveal([i for i in ids if self._tools.live(i) is not None])
+            self._tools.reveal([i for i in wanted if self._tools.live(i) is not None])
 
     def preselect(self, text: str, limit: int | None = None) -> Hits:
         """Searches with the user's own words before the first request and loads what fits; no model call is needed."""

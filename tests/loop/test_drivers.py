@@ -1704,7 +1704,7 @@ def test_what_cannot_be_an_agent_is_refused() -> None:
         (5, {}, "what the user said must be text or UserSaid, not 5"),
         ("Go", {"session": 5}, "a session id must be text, not 5"),
         ("Go", {"session": ""}, "a session id must be text, not ''"),
-        ("Go", {"caller": "ana"}, "a caller must be a Caller"),
+        ("Go", {"caller": "ana"}, "caller must be a Caller, as in Caller"),
         ("Go", {"session": "s", "decisions": {"c": True}}, "either what the user said or decisions"),
         (None, {"session": "s", "decisions": ["c"]}, "decisions are given by call id"),
     ],

@@ -9,6 +9,7 @@ import pytest
 
 from toolsearch import Catalog, ToolSearch, tool
 from toolsearch.agent import Agent
+from toolsearch.calls import ToolCall
 from toolsearch.conversation import Conversation
 from toolsearch.errors import SetupError, StateError
 from toolsearch.events import (
@@ -302,8 +303,8 @@ def test_the_words_of_the_request_may_be_given(drive: Any) -> None:
     "failure",
     [
         "", "   ", RuntimeError("down"), TimeoutError("late"),
-        Reply("", calls=("call",)),  # type: ignore[arg-type]
-        Reply("I will look.", calls=("call",)),  # type: ignore[arg-type]
+        Reply("", calls=(ToolCall("c1", "look"),)),
+        Reply("I will look.", calls=(ToolCall("c1", "look"),)),
     ],
     ids=["empty", "blank", "error", "time-out", "call", "text and call"],
 )  # fmt: skip

@@ -217,5 +217,5 @@ def test_memories_may_live_in_an_async_store() -> None:
 
 
 def test_what_keeps_no_memories_is_an_error() -> None:
-    with pytest.raises(SetupError, match="keeps no memories: it has no load and no save"):
+    with pytest.raises(SetupError, match=r"store must be one of memories, as .* not 42: it has no load, save"):
         meta.memories(42)  # type: ignore[arg-type]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from toolsearch import Agent, Caller, SetupError, ToolSearch
+from toolsearch import Agent, Caller, Catalog, Learned, Session, SetupError, ToolCall, ToolResult, ToolSearch, meta
+from toolsearch.events import Reply
 from toolsearch.layers import (
     Completed,
     Denied,
@@ -42,6 +43,7 @@ from toolsearch.layers import (
 from toolsearch.middleware import after, before
 from toolsearch.stores import MemoryStore, SqliteStore
 from toolsearch.testing import FixedIndex, ScriptedModel
+from toolsearch.wires import anthropic, openai_chat
 
 NAN, INF = float("nan"), float("inf")
 
@@ -108,6 +110,51 @@ def quota(**options: Any) -> Any:
 
 def price(**options: Any) -> Any:
     return Price(**{"input": 1.0, "cached": 0.1, "output": 5.0, **options})
+
+
+def learned(**options: Any) -> Any:
+    return Learned(**{"clock": float, **options})
+
+
+def taught(**options: Any) -> Any:
+    return learned(without_tenant=True).teach(**{"query": "pay ana", "tool_id": "pay", **options})
+
+
+def session() -> Session:
+    return search().session()
+
+
+def handled(call: Any) -> Any:
+    return session().handle(call)
+
+
+def loaded(ids: Any) -> Any:
+    return session().load(ids)
+
+
+def field(told: Any) -> Any:
+    return thought({"why": told}, print)
+
+
+class Client:
+    """A client as the SDKs have them."""
+
+    def __init__(self) -> None:
+        self.chat, self.completions, self.messages = self, self, self
+
+    def create(self) -> None:
+        """Asks."""
+
+
+def chat(**options: Any) -> Any:
+    return openai_chat.model(**{"client": Client(), "name": "gpt-x", **options})
+
+
+def messages(**options: Any) -> Any:
+    return anthropic.model(**{"client": Client(), "name": "claude-x", **options})
+
+
+CALL = ToolCall("c1", "pay")
 
 
 def store(**options: Any) -> Any:
@@ -259,6 +306,107 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], tuple[str, ...]]] = [
     (search, {"settings": {"results": 3}}, ("settings", "{'results': 3}", "as Settings.of(…) gives")),
     (search, {"pinned": 5}, ("pinned", "5", "a list of tools, or of their names")),
     (search, {"results": "many"}, ("results", "'many'", "integer")),
+    (search().session, {"caller": "ana"}, ("caller", "'ana'", "as in Caller(user='ana')")),
+    (search().session, {"session_id": 5}, ("session_id", "5", "a text, or None")),
+    (search().find, {"query": "pay", "caller": "ana"}, ("caller", "'ana'", "as in Caller(user='ana')")),
+    (search().find, {"query": "pay", "category": 5}, ("category", "5", "a text, or None for all")),
+    (search().restore, {"state": {}, "caller": "ana"}, ("caller", "'ana'", "as in Caller(user='ana')")),
+    (search().end_session, {"session_id": []}, ("session_id", "[]", "a text")),
+    (search().on_evict, {"listener": 5}, ("listener", "5", "a function that takes a Session")),
+    (handled, {"call": {"name": "pay"}}, ("call", "{'name': 'pay'}", "a ToolCall, as calls_in(reply)")),
+    (loaded, {"ids": "pay"}, ("ids", "as in ['pay']")),
+    (session().acts_for, {"caller": "ana"}, ("caller", "'ana'", "as in Caller(user='ana')")),
+    (Caller, {"user": 5}, ("user", "5", "a text, or None")),
+    (Caller, {"tenant": 5}, ("tenant", "5", "a text, or None")),
+    (Caller, {"roles": 5}, ("roles", "5", "a collection of names")),
+    (Caller, {"roles": [5]}, ("roles", "5", "a text")),
+    # what use teaches
+    (learned, {"clock": 5.0}, ("clock", "5.0", "a function that gives the time")),
+    (learned, {"capacity": "5"}, ("capacity", "'5'", "a whole number from 1")),
+    (learned, {"tenants": 2.5}, ("tenants", "2.5", "a whole number from 1")),
+    (learned, {"half_life_days": "30"}, ("half_life_days", "'30'", "a number of days above 0")),
+    (learned, {"weight": INF}, ("weight", "inf", "a number from 0")),
+    (learned, {"least": 1.5}, ("least", "1.5", "a number above 0 up to 1")),
+    (learned, {"without_tenant": "no"}, ("without_tenant", "'no'", "True or False")),
+    (taught, {"query": 5}, ("query", "5", "a text")),
+    (taught, {"tool_id": ""}, ("tool_id", "''", "a text that is not empty")),
+    (taught, {"times": NAN}, ("times", "nan", "a number above 0")),
+    (taught, {"user": 5}, ("user", "5", "a text, or None")),
+    (learned().forget, {"tool_ids": "pay"}, ("tool_ids", "as in ['pay']")),
+    # a catalog
+    (Catalog, {"tools": "tools.json"}, ("tools", "'tools.json'", "functions, definitions", "read a file first")),
+    (Catalog, {"tools": b"[]"}, ("tools", "b'[]'", "functions, definitions")),
+    (Catalog, {"server": 5}, ("server", "5", "a text, or None")),
+    (Catalog, {"on_collision": []}, ("on_collision", "[]", "'quarantine', 'replace' or 'error'")),
+    (Catalog().extend, {"sources": "tools.json"}, ("tools", "'tools.json'", "functions, definitions")),
+    (Catalog().sync, {"sources": "ab", "server": "shop"}, ("tools", "'ab'", "functions, definitions")),
+    (Catalog().sync, {"sources": None, "server": "shop"}, ("tools", "None", "functions, definitions")),
+    (Catalog().sync, {"sources": [], "server": None}, ("server", "None", "a text that is not empty")),
+    (Catalog().sync, {"sources": [], "server": "shop", "rolls": "hr"}, ("no mark 'rolls'", "'roles'")),
+    (Catalog().subscribe, {"listener": 5}, ("listener", "5", "a function that takes a Change")),
+    (Catalog().reserve, {"names": "search"}, ("names", "as in ['search']")),
+    (Catalog().enrich, {"examples": 5}, ("examples", "5", "it has no of, stale")),
+    # meta-tools
+    (meta.ask_user, {"name": 5}, ("name", "5", "a text that is not empty")),
+    (meta.skills, {"source": {"a": "A"}, "name": ""}, ("name", "''", "a text that is not empty")),
+    (meta.skills, {"source": {5: "A"}}, ("source", "{5: 'A'}", "a mapping from names to texts")),
+    (meta.skills, {"source": 5}, ("source", "5", "a folder, or a mapping")),
+    (meta.memories, {"store": meta.KeptMemories}, ("store", "pass an object, as in KeptMemories(…)")),
+    # wires
+    (chat, {"client": None}, ("client", "None", "OpenAI or AsyncOpenAI", "no chat.completions.create")),
+    (chat, {"name": 5}, ("name", "5", "a text that is not empty")),
+    (chat, {"stream": "no"}, ("stream", "'no'", "True or False")),
+    (messages, {"client": Client}, ("client", "AsyncAnthropic", "pass an object, as in Client(…)")),
+    (messages, {"name": ""}, ("name", "''", "a text that is not empty")),
+    (messages, {"max_tokens": "9"}, ("max_tokens", "'9'", "a whole number from 1")),
+    *(
+        (function, options, words)
+        for wire in (openai_chat, anthropic)
+        for function, options, words in [
+            (wire.tools_for, {"session": search()}, ("session", "ToolSearch(", "as ToolSearch(…).session() gives")),
+            (
+                wire.tools_for,
+                {"session": session(), "description_characters": "9"},
+                ("description_characters", "'9'", "a whole number from 100, or None for no limit"),
+            ),
+            (wire.calls_in, {"reply": "pay"}, ("reply", "'pay'", "a whole reply", "it has no model_dump")),
+            (wire.message_from, {"reply": None}, ("reply", "None", "a whole reply")),
+            (wire.reply_from, {"reply": [5]}, ("reply", "[5]", "a whole reply")),
+            (wire.results_for, {"answered": CALL}, ("answered", "ToolCall(", "pairs of a ToolCall and its")),
+            (wire.results_for, {"answered": [(CALL, "done")]}, ("answered", "'done'", "pairs of a ToolCall and its")),
+            (
+                wire.results_for,
+                {"answered": (CALL, ToolResult("c1", "pay", "ok", "done"))},
+                ("answered", "ToolCall(", "as in [(call, session.handle(call))]"),
+            ),
+        ]
+    ),
+    (Reply, {"text": 5}, ("text", "5", "a text, or None")),
+    (Reply, {"usage": None}, ("usage", "None", "a Usage(…)")),
+    (Reply, {"calls": [{"name": "pay"}]}, ("calls", "[{'name': 'pay'}]", "a tuple of ToolCall")),
+    (Reply, {"calls": None}, ("calls", "None", "a tuple of ToolCall")),
+    # JSON Schemas
+    *(
+        (make, {option: told}, words)
+        for make, option in ((answer, "wanted"), (field, "told"))
+        for told, words in [
+            ({"type": "strin"}, ("type", "'strin'", "array, boolean, integer")),
+            ({"type": ["string", 5]}, ("type", "['string', 5]")),
+            ({"properties": 5}, ("properties", "5", "a mapping from names to schemas")),
+            ({"properties": {"a": "text"}}, ("properties.a", "'text'", "a schema")),
+            ({"properties": {"a": {"items": 5}}}, ("properties.a.items", "5", "a schema")),
+            ({"required": "a"}, ("required", "'a'", "a list of names")),
+            ({"enum": "a"}, ("enum", "'a'", "a list of values")),
+            ({"anyOf": []}, ("anyOf", "[]", "a list of schemas")),
+            ({"anyOf": [{}, 5]}, ("anyOf[1]", "5", "a schema")),
+            ({"minimum": "5"}, ("minimum", "'5'", "a number")),
+            ({"pattern": 5}, ("pattern", "5", "a text")),
+            ({"items": {"$ref": "#/$defs/Node"}}, ("items.$ref", "'#/$defs/Node'", "points to nothing")),
+            ({"name": "Ana"}, ("{'name': 'Ana'}", "no keyword of JSON Schema")),
+            ({"default": NAN}, ("nan", "it is not JSON")),
+            ({"default": {1}}, ("{1}", "it is not JSON")),
+        ]
+    ),
 ]  # fmt: skip
 
 
@@ -328,6 +476,26 @@ def test_what_says_the_same_in_another_way_is_taken(tmp_path: Path) -> None:
     usage(Quota(calls=0, tokens=0, cost=0))
     memory(SqliteStore(tmp_path / "a.db", busy_seconds=0))
     assert Completed(None).output is None
+    Learned(clock=float, half_life_days=INF, weight=0, least=1)
+    assert Caller("ana", "hr").roles == Caller("ana", (role for role in ["hr"])).roles == {"hr"}
+    assert openai_chat.results_for(iter([])) == anthropic.results_for({}.items()) == []
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        {},
+        {"description": "Anything."},
+        {"type": ["string", "null"], "enum": ["a", None], "default": None},
+        {"$ref": "#/$defs/Node", "$defs": {"Node": {"properties": {"kids": {"items": {"$ref": "#/$defs/Node"}}}}}},
+        {"properties": {"any": {"$ref": "#/$defs/Any"}, "no": False}, "$defs": {"Any": {}}, "x-mine": [1]},
+        {"type": "array", "prefixItems": [{"type": "string"}, True], "items": False, "minItems": 2},
+        {"items": {"$ref": "#"}, "additionalProperties": {"type": "integer"}, "pattern": "^a(?=b)"},
+        {"$ref": "https://example.org/schema.json"},
+    ],
+)
+def test_what_is_a_schema_is_taken(wanted: dict[str, Any]) -> None:
+    structured(wanted)
 
 
 class Empty(MemoryStore):

@@ -2,15 +2,19 @@
 
 import asyncio
 import datetime
+import itertools
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import pytest
 
-from toolsearch import Agent, Answer, Approve, Deny, SetupError, Tool, ToolSearch, tool
+from toolsearch import Agent, Answer, Approve, Deny, SetupError, StateError, Tool, ToolResult, ToolSearch, tool
+from toolsearch.conversation import Conversation
 from toolsearch.events import ModelReplied, RunEnded, TextDelta, ToolReturned, ToolStarted, UserSaid
 from toolsearch.layers import approval, timeout
 from toolsearch.middleware import after, before
@@ -221,3 +225,143 @@ def test_what_an_agent_cannot_use_is_refused_when_it_is_made(options: dict[str, 
 def test_what_the_user_said_is_text() -> None:
     with pytest.raises(SetupError, match="must be text"):
         Agent(ScriptedModel(), static(pay)).run(UserSaid(5))  # type: ignore[arg-type]
+
+
+# -- what a tool returns -----------------------------------------------------------------------------------------------
+
+
+def returning(run: Callable[[], Any], **marks: Any) -> Tool:
+    return tool({"name": "look", "description": "Look."}, run=run, **marks)
+
+
+def looked(drive: Any, run: Callable[[], Any], store: Any = None) -> ToolReturned:
+    agent = Agent(ScriptedModel([("c1", "look", {})]), static(returning(run)), store=store or MemoryStore())
+    drive(agent, "Look", session="s")
+    return next(e for e in agent.conversation("s").journal if isinstance(e, ToolReturned))
+
+
+def counted() -> Iterator[int]:
+    yield 1
+    yield 2
+
+
+def broken() -> Iterator[int]:
+    yield 1
+    raise ValueError("the line was cut")
+
+
+@pytest.mark.parametrize(
+    ("run", "status", "content"),
+    [
+        (counted, "ok", "[1, 2]"),
+        (lambda: map(str, [1, 2]), "ok", '["1", "2"]'),
+        ({"a": 1}.keys, "ok", '["a"]'),
+        (lambda: MappingProxyType({"a": deque([1])}), "ok", '{"a": [1]}'),
+        (broken, "failed", "the line was cut"),
+        (itertools.count, "failed", "more than 10,000 items"),
+    ],
+    ids=["generator", "map", "keys", "mapping", "it raises", "without end"],
+)
+def test_a_tool_may_give_what_it_has_one_by_one(drive: Any, run: Any, status: str, content: str) -> None:
+    """A generator does its work only when it is gone through: its address is no result."""
+    answer = looked(drive, run)
+    assert answer.status == status
+    assert content in answer.content
+
+
+def test_an_async_generator_is_gone_through_in_arun_and_told_of_in_run(drive: Any) -> None:
+    async def watch() -> AsyncIterator[int]:
+        yield 1
+        yield 2
+
+    answer = looked(drive, watch)
+    assert (answer.status, answer.data) == (("ok", [1, 2]) if drive.is_async else ("failed", None))
+    assert answer.content == "[1, 2]" if drive.is_async else "it is async" in answer.content
+
+
+LONG = 10**6_000
+
+
+@pytest.mark.parametrize("value", [LONG, [LONG], {"a": {"b": -LONG}}], ids=["bare", "in a list", "deeper"])
+def test_a_number_too_long_to_be_written_ends_no_turn(drive: Any, tmp_path: Path, value: Any) -> None:
+    """C40, sibling: what a tool returns can always be stored."""
+    store = SqliteStore(tmp_path / "journals.db")
+    answer = looked(drive, lambda: value, store)
+    assert answer.status == "ok"
+    assert "Do not run it again" in answer.content
+    store.close()
+
+
+@pytest.mark.parametrize(
+    ("result", "status", "content"),
+    [
+        (ToolResult("x", "y", "ok", {"a": 1}), "ok", '{"a": 1}'),  # type: ignore[arg-type]
+        (ToolResult("x", "y", "ok", None), "ok", "Done; the tool returned nothing."),  # type: ignore[arg-type]
+        (ToolResult("x", "y", "error", "No such file"), "failed", "No such file"),  # type: ignore[arg-type]
+        (ToolResult("x", "y", ["ok"], "?"), "failed", "?"),  # type: ignore[arg-type]
+    ],
+)
+def test_a_result_that_a_tool_makes_by_hand_becomes_a_whole_one(
+    drive: Any, result: ToolResult, status: str, content: str
+) -> None:
+    answer = looked(drive, lambda: result)
+    assert (answer.status, answer.content) == (status, content)
+
+
+def test_C16_an_id_that_was_replaced_is_no_longer_than_providers_take() -> None:
+    """C16, sibling: OpenAI refuses an id of more than 40 characters in every later request."""
+    call = ("call_" + "x" * 35, "look", {})
+    agent = Agent(ScriptedModel([call], [call], [call, call]), static(returning(str)))
+    agent.run("Look", session="s")
+    ids = [e.call_id for e in agent.conversation("s").journal if isinstance(e, ToolReturned)]
+    assert len({*ids}) == 4
+    assert max(map(len, ids)) <= 40
+
+
+# -- taking a conversation up ------------------------------------------------------------------------------------------
+
+
+def erase(server: str | None, ran: list[str]) -> Tool:
+    return tool({"name": "erase", "description": "Erase."}, run=lambda: ran.append(server or ""), server=server)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [([None], ["shop"]), (["shop"], [None]), (["shop"], ["bank"]), (["shop"], ["shop", None])]
+)
+def test_an_approval_does_not_hold_for_another_tool_that_took_the_name(
+    drive: Any, before: list[str | None], after: list[str | None]
+) -> None:
+    """C37, D07: what a person approved is one server's tool; another one of that name was never judged."""
+    ran: list[str] = []
+    store, gate = MemoryStore(), approval(when=["erase"])
+    script = [("c1", "erase", {})]
+    drive(
+        Agent(ScriptedModel(script), static(*(erase(s, ran) for s in before)), layers=[gate], store=store),
+        "Go",
+        session="s",
+    )
+    later = Agent(ScriptedModel(), static(*(erase(s, ran) for s in after)), layers=[gate], store=store)
+    drive(later, session="s", decisions={"c1": True})
+    (answer,) = [e for e in later.conversation("s").journal if isinstance(e, ToolReturned)]
+    assert (ran, answer.status) in (([], "expired"), ([], "unknown"))
+
+
+@pytest.mark.parametrize(
+    ("fact", "key", "value"),
+    [
+        ("ToolStarted", "call_id", ["c1"]),
+        ("ToolReturned", "call_id", {"a": 1}),
+        ("ToolsFound", "session", 5),
+        ("ToolsFound", "session", [5]),
+        ("UserSaid", "parts", 5),
+        ("ModelReplied", "calls", [5]),
+    ],
+)
+def test_a_journal_whose_facts_hold_nonsense_is_a_clear_error(fact: str, key: str, value: Any) -> None:
+    search = ToolSearch([returning(str)])
+    agent = Agent(ScriptedModel([("c1", "search_tools", {"queries": ["look"]})]), search)
+    agent.run("Look", session="s")
+    lines = agent.conversation("s").export()
+    next(line for line in lines if line["fact"] == fact)[key] = value
+    with pytest.raises(StateError, match="of the journal"):
+        Conversation.replay(search, lines)

@@ -258,7 +258,7 @@ def test_a_model_that_sees_to_a_schema_gets_it_in_the_request_others_in_words(dr
 
 
 def test_openai_chat_puts_the_schema_into_the_response_format() -> None:
-    model = openai_chat.model(None, "gpt-x")
+    model = openai_chat.ChatModel(None, "gpt-x", True, {})
     assert model.takes_schema
     asked = model.request_for(CallModel((), schema=SCHEMA))
     assert asked["response_format"]["json_schema"]["schema"] == SCHEMA

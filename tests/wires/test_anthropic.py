@@ -160,3 +160,8 @@ def test_a_limit_on_descriptions_can_be_set() -> None:
 def test_a_chat_completion_does_not_pass_for_a_message_without_calls() -> None:
     with pytest.raises(SetupError, match="this is a chat completion: use openai_chat"):
         wire.calls_in({"choices": [{"message": {"role": "assistant", "content": None}}]})
+
+
+@pytest.mark.parametrize("reply", [{"content": 5}, {"content": [5]}, {"content": {"type": "text"}}])
+def test_a_reply_of_another_form_holds_nothing(reply: Any) -> None:
+    assert (wire.calls_in(reply), wire.reply_from(reply).text, wire.reply_from(reply).calls) == ([], "", ())

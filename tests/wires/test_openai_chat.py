@@ -266,3 +266,85 @@ def test_what_is_no_chat_completion_is_told_and_does_not_pass_for_one_without_ca
         with pytest.raises(SetupError, match=told):
             wire.calls_in(reply)
     promised.close()
+
+
+def streamed(*deltas: Any) -> list[ToolCall]:
+    """The calls of a reply that comes in these pieces, each the `tool_calls` of one."""
+    parts = wire._Parts()
+    for delta in deltas:
+        parts.take({"choices": [{"index": 0, "delta": {"tool_calls": delta}}]})
+    return wire.calls_in(parts.completion())
+
+
+def piece(name: Any = None, arguments: Any = None, **told: Any) -> dict[str, Any]:
+    return {**told, "function": {"name": name, "arguments": arguments}}
+
+
+ONE, TWO = '{"p":1}', '{"p":2}'
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [[piece("read", ONE, index=0, id="a")], [piece("read", TWO, index=0, id="b")]],
+        [[piece("read", ONE, index=0, id="a"), piece("read", TWO, index=0, id="b")]],
+        [[piece("read", ONE, id="a")], [piece("read", TWO, id="b")]],
+        [[piece("read", ONE, index=None, id="a")], [piece("read", TWO, index=0, id="b")]],
+        [[piece("read", ONE, index=0)], [piece("read", TWO, index=0)]],
+        [[piece("read", {"p": 1}, index=0, id="a")], [piece("read", {"p": 2}, index=0, id="b")]],
+        [
+            [piece("read", '{"p"', index=0, id="a")],
+            [piece(None, ":1}", index=0)],
+            [piece("read", TWO, index=0, id="b")],
+        ],
+        [
+            [piece("read", '{"p":', index=0, id="a"), piece("read", '{"p":', index=0, id="b")],
+            [piece(None, "1}", index=0, id="a")],
+            [piece(None, "2}", index=0, id="b")],
+        ],
+    ],
+    ids=["C18", "in one piece", "no index", "None", "no ids", "objects", "in pieces", "by their ids"],
+)
+def test_C18_calls_that_come_under_one_index_stay_apart(deltas: list[Any]) -> None:
+    """C18 and its kind: identity is the id if it is new, else the index; a new id or name starts a new call."""
+    calls = streamed(*deltas)
+    assert [(call.name, json.loads(str(call.arguments))) for call in calls] == [("read", {"p": 1}), ("read", {"p": 2})]
+    assert len({call.id for call in calls}) == 2
+
+
+@pytest.mark.parametrize(
+    "deltas",
+    [
+        [[piece("read", "", index=0, id="a")], [piece(None, '{"p"', index=0)], [piece(None, ":1}", index=0)]],
+        [[piece("read", '{"p"', index=0, id="a")], [piece("read", ":1}", index=0, id="a")]],
+        [[piece("read", '{"p"', index=0)], [piece("read", ":1}", index=0)]],
+        [[piece("read", '{"p"', index=0, id="a")], [piece(None, ":1}", index=0, id="another")]],
+        [[piece("re", None, index=0, id="a")], [piece("ad", ONE, index=0)]],
+        [[piece("read", "", index=0)], [piece(None, ONE, index=0, id="a")]],
+    ],
+)
+def test_one_call_in_pieces_is_one_call(deltas: list[Any]) -> None:
+    """Some servers say its id or name with every piece, or make up an id for each."""
+    (call,) = streamed(*deltas)
+    assert (call.name, call.arguments) == ("read", ONE)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        {"choices": 5},
+        {"choices": [5]},
+        {"choices": [{"message": 5}]},
+        {"choices": [{"message": {"tool_calls": 5, "content": 5}}]},
+        {"choices": [{"message": {"tool_calls": [5], "content": [5]}}]},
+        {"message": "x"},
+    ],
+)
+def test_a_reply_of_another_form_holds_nothing(reply: Any) -> None:
+    assert (wire.calls_in(reply), wire.reply_from(reply).text, wire.reply_from(reply).calls) == ([], "", ())
+
+
+def test_a_call_whose_function_is_none_is_answered_like_any_other() -> None:
+    reply = reply_with({"id": "a", "function": 5}, {"id": "b", "custom": 5})
+    assert [(call.id, call.name) for call in wire.calls_in(reply)] == [("a", ""), ("b", "")]
+    assert len(wire.message_from(reply)["tool_calls"]) == 2

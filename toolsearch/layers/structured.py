@@ -15,6 +15,7 @@ from toolsearch.arguments import ArgumentsError, validated
 from toolsearch.calls import clean_json
 from toolsearch.errors import AnswerError, SetupError
 from toolsearch.events import ModelReplied, Reply, UserSaid
+from toolsearch.keywords import check_schema
 from toolsearch.middleware import Steps
 from toolsearch.seams import CallModel, Finished, Run
 from toolsearch.values import read_json
@@ -163,11 +164,8 @@ def _said(error: Any) -> str:
 def _shape(wanted: Any) -> _Shape:
     adapter: TypeAdapter[Any] | None = None
     if isinstance(wanted, Mapping):
+        check_schema("wanted", wanted)
         own = dict(wanted)
-        try:
-            json.dumps(own, allow_nan=False)
-        except (TypeError, ValueError, RecursionError) as error:
-            raise SetupError(f"the schema of a structured answer is not JSON: {error}") from None
         if "type" not in own and "properties" in own:
             own = {"type": "object", **own}
     else:

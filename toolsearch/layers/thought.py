@@ -16,6 +16,7 @@ from toolsearch.arguments import ArgumentsError, parse_arguments
 from toolsearch.calls import ToolCall
 from toolsearch.errors import SetupError
 from toolsearch.events import Reply
+from toolsearch.keywords import check_schema
 from toolsearch.middleware import Do, Steps
 from toolsearch.seams import CallModel
 
@@ -137,7 +138,10 @@ def _read(fields: Any) -> tuple[dict[str, Any], TypeAdapter[Any] | None]:
                 f"thought needs fields, from a name to a description or a JSON Schema; there is {what}: as in "
                 '{"innerThought": "Why this call, in one sentence"}'
             )
-        return {"properties": {name: dict(item) for name, item in told.items()}, "required": list(told)}, None
+        made = {"properties": {name: dict(item) for name, item in told.items()}, "required": list(told)}
+        for name, item in told.items():
+            check_schema(f"fields[{name!r}]", item, made)
+        return made, None
     try:
         adapter: TypeAdapter[Any] = TypeAdapter(fields)
         schema = _renamed(adapter.json_schema())

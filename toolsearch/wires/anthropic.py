@@ -14,8 +14,18 @@ import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
+from toolsearch import options as checks
 from toolsearch.arguments import ArgumentsError, parse_arguments
-from toolsearch.calls import ToolCall, ToolResult, clean, clean_json, distinct_ids, fields_of, legal_name
+from toolsearch.calls import (
+    ToolCall,
+    ToolResult,
+    answered_calls,
+    clean,
+    clean_json,
+    distinct_ids,
+    fields_of,
+    legal_name,
+)
 from toolsearch.errors import SetupError
 from toolsearch.events import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
 from toolsearch.schema import exported, shortened
@@ -39,6 +49,8 @@ WIRE = "anthropic"
 
 def tools_for(session: Session, *, description_characters: int | None = None) -> list[dict[str, Any]]:
     """The `tools` of the next request. Earlier entries keep their bytes and places; found tools come at the end."""
+    checks.instance("session", session, Session, "a Session, as ToolSearch(…).session() gives")
+    checks.whole("description_characters", description_characters, 100, none="for no limit")
     return [definition(shown, description_characters) for shown in session.tools()]
 
 
@@ -87,7 +99,7 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
             "content": clean(result.content),
             **({} if result.ok else {"is_error": True}),
         }
-        for call, result in answered
+        for call, result in answered_calls(answered)
     ]
     return [{"role": "user", "content": blocks}] if blocks else []
 
@@ -98,6 +110,10 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 def model(client: Any, name: str, *, stream: bool = True, max_tokens: int = 4_096, **options: Any) -> MessagesModel:
     """A model for an `Agent`, asked through an `Anthropic` or `AsyncAnthropic` client; `options` go into every
     request."""
+    checks.having("client", client, "an Anthropic or AsyncAnthropic client", "messages.create")
+    checks.text("name", name, empty=False)
+    checks.flag("stream", stream)
+    checks.whole("max_tokens", max_tokens)
     return MessagesModel(client, name, stream, {"max_tokens": max_tokens, **options})
 
 
@@ -275,7 +291,7 @@ def _blocks(reply: Any) -> list[Mapping[str, Any]]:
     content = plain.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
-    blocks = [block for block in content or [] if isinstance(block, Mapping)]
+    blocks = [block for block in content if isinstance(block, Mapping)] if isinstance(content, list | tuple) else []
     return [{key: value for key, value in block.items() if value is not None} for block in blocks]
 
 

@@ -14,7 +14,17 @@ import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
-from toolsearch.calls import ToolCall, ToolResult, clean, clean_json, distinct_ids, fields_of, legal_name
+from toolsearch import options as checks
+from toolsearch.calls import (
+    ToolCall,
+    ToolResult,
+    answered_calls,
+    clean,
+    clean_json,
+    distinct_ids,
+    fields_of,
+    legal_name,
+)
 from toolsearch.errors import SetupError
 from toolsearch.events import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
 from toolsearch.schema import exported, shortened
@@ -43,6 +53,8 @@ DESCRIPTION_CHARACTERS = 1_024  # the provider refuses a request with a longer o
 
 def tools_for(session: Session, *, description_characters: int = DESCRIPTION_CHARACTERS) -> list[dict[str, Any]]:
     """The `tools` of the next request. Earlier entries keep their bytes and places; found tools come at the end."""
+    checks.instance("session", session, Session, "a Session, as ToolSearch(…).session() gives")
+    checks.whole("description_characters", description_characters, 100, none="for no limit")
     return [definition(shown, description_characters) for shown in session.tools()]
 
 
@@ -85,7 +97,8 @@ def calls_in(reply: Any) -> list[ToolCall]:
 def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[str, Any]]:
     """The messages that carry results back, one for each call."""
     return [
-        {"role": "tool", "tool_call_id": clean(call.id), "content": clean(result.content)} for call, result in answered
+        {"role": "tool", "tool_call_id": clean(call.id), "content": clean(result.content)}
+        for call, result in answered_calls(answered)
     ]
 
 
@@ -94,6 +107,9 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 
 def model(client: Any, name: str, *, stream: bool = True, **options: Any) -> ChatModel:
     """A model for an `Agent`, asked through an `OpenAI` or `AsyncOpenAI` client; `options` go into every request."""
+    checks.having("client", client, "an OpenAI or AsyncOpenAI client", "chat.completions.create")
+    checks.text("name", name, empty=False)
+    checks.flag("stream", stream)
     return ChatModel(client, name, stream, options)
 
 
@@ -152,7 +168,7 @@ class ChatModel:
 def reply_from(reply: Any) -> Reply:
     """A reply of the provider (an SDK object or its dict) as an agent reads it."""
     plain = fields_of(reply)
-    message, choices = _message(plain), plain.get("choices") or [{}]
+    message, choices = _message(plain), _mappings(plain.get("choices")) or [{}]
     usage = plain.get("usage") or {}
     cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
     return Reply(
@@ -210,8 +226,7 @@ def _assistant(reply: ModelReplied) -> dict[str, Any]:
 def _text(content: Any) -> str:
     if isinstance(content, str):
         return content
-    parts = [part.get("text") or "" for part in content or [] if isinstance(part, Mapping)]
-    return "".join(parts)
+    return "".join(str(part.get("text") or "") for part in _mappings(content))
 
 
 class _Parts:
@@ -220,7 +235,7 @@ class _Parts:
     def __init__(self) -> None:
         self._head: dict[str, Any] = {}
         self._message: dict[str, Any] = {"role": "assistant"}
-        self._calls: dict[int, dict[str, Any]] = {}
+        self._calls: list[tuple[int, dict[str, Any]]] = []  # each with the index it came under
         self._stop: str | None = None
 
     def take(self, chunk: Any) -> list[TextDelta]:
@@ -228,28 +243,50 @@ class _Parts:
         plain = fields_of(chunk)
         self._head |= {key: plain[key] for key in ("id", "model", "usage") if plain.get(key)}
         shown = []
-        for choice in plain.get("choices") or []:
+        for choice in _mappings(plain.get("choices")):
             self._stop = choice.get("finish_reason") or self._stop
             delta = choice.get("delta") or {}
             for key in ("content", "refusal", "reasoning_content", "reasoning"):
                 if isinstance(piece := delta.get(key), str) and piece:
                     self._message[key] = self._message.get(key, "") + piece
                     shown.append(TextDelta(piece, "reasoning" if key.startswith("reasoning") else "text"))
-            for place, call in enumerate(delta.get("tool_calls") or []):
+            for place, call in enumerate(_mappings(delta.get("tool_calls"))):
                 self._take_call(call, place)
         return shown
 
     def _take_call(self, call: Mapping[str, Any], place: int) -> None:
-        kept = self._calls.setdefault(call.get("index", place), {"id": "", "type": "function", "function": {}})
-        kept["id"] = call.get("id") or kept["id"]
-        told = call.get("function") or {}
-        for key in ("name", "arguments"):
-            kept["function"][key] = kept["function"].get(key, "") + (told.get(key) or "")
+        told = call.get("function")
+        told = told if isinstance(told, Mapping) else {}
+        index, call_id = call.get("index"), str(call.get("id") or "")
+        index = index if isinstance(index, int) else place
+        name, arguments = str(told.get("name") or ""), told.get("arguments") or ""
+        kept = self._continued(index, call_id, name)
+        if kept is None:
+            made: dict[str, Any] = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+            self._calls.append((index, kept := made))
+        kept["id"] = kept["id"] or call_id
+        function: dict[str, str] = kept["function"]
+        function["name"] += name if name != function["name"] else ""  # some servers say it with every piece
+        function["arguments"] += arguments if isinstance(arguments, str) else json.dumps(arguments)
+
+    def _continued(self, index: int, call_id: str, name: str) -> dict[str, Any] | None:
+        """The call that a piece belongs to, None where it begins one: servers give several calls one index, or none."""
+        for _, kept in self._calls:
+            if call_id and kept["id"] == call_id:
+                return kept
+        at_index = [kept for at, kept in self._calls if at == index]
+        if not at_index or not name:
+            return at_index[-1] if at_index else None
+        kept = at_index[-1]
+        if call_id and kept["id"]:
+            return None
+        written = kept["function"]["arguments"]
+        return None if written and (name != kept["function"]["name"] or _is_json(written)) else kept
 
     def completion(self) -> dict[str, Any]:
         """The whole, as if it had come at once."""
         if self._calls:
-            self._message["tool_calls"] = [call for _, call in sorted(self._calls.items())]
+            self._message["tool_calls"] = [call for _, call in sorted(self._calls, key=lambda each: each[0])]
         return {**self._head, "choices": [{"message": self._message, "finish_reason": self._stop}]}
 
 
@@ -258,20 +295,32 @@ class _Parts:
 
 def _message(reply: Any) -> Mapping[str, Any]:
     plain = fields_of(reply)
-    choices = plain.get("choices")
-    if choices is None and (of := OTHERS.get(str(plain.get("object") or plain.get("type")))):
+    if plain.get("choices") is None and (of := OTHERS.get(str(plain.get("object") or plain.get("type")))):
         raise SetupError(f"this wire reads replies of Chat Completions, and this is one of {of}")
+    choices = _mappings(plain.get("choices"))
     message = choices[0].get("message") if choices else plain.get("message", plain)
     return message if isinstance(message, Mapping) else {}
 
 
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    """The objects in a list; what is none, a server made up."""
+    return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
+
+
 def _functions(reply: Any) -> list[tuple[str, Mapping[str, Any]]]:
     """Id and function of each call, in every reading alike."""
-    calls = [call for call in _message(reply).get("tool_calls") or [] if isinstance(call, Mapping)]
+    calls = _mappings(_message(reply).get("tool_calls"))
     reply_id = reply.get("id") if isinstance(reply, Mapping) else getattr(reply, "id", None)
     ids = distinct_ids([call.get("id") for call in calls], "call", [reply_id, calls])
-    custom = [{"name": (call.get("custom") or {}).get("name"), "arguments": None} for call in calls]
-    return [(i, call.get("function") or other) for i, call, other in zip(ids, calls, custom, strict=True)]
+    return [(i, _function(call)) for i, call in zip(ids, calls, strict=True)]
+
+
+def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What is called, and with what: of a custom tool, which takes no object, only its name."""
+    told, custom = call.get("function"), call.get("custom")
+    if isinstance(told, Mapping) and told:
+        return told
+    return {"name": custom.get("name") if isinstance(custom, Mapping) else None, "arguments": None}
 
 
 def _valid_json(arguments: Any) -> str:
@@ -289,6 +338,14 @@ def _valid_json(arguments: Any) -> str:
     if not isinstance(value, dict):
         return json.dumps({"unparsed": text}, ensure_ascii=False)
     return text if cleaned == value else json.dumps(cleaned, ensure_ascii=False)
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
 
 
 def _refuse(constant: str) -> None:
