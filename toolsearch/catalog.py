@@ -164,7 +164,7 @@ class Catalog:
         Those given last hold. Returns the ids of the tools whose entry is stale, written for another definition than
         theirs: such queries are not used.
         """
-        options.having("examples", examples, "Examples, as read_examples(…) gives", "of", "stale", none="for none")
+        options.having("examples", examples, "Examples, as Examples.load(file) gives", "of", "stale", none="for none")
         with self._changing:
             self._examples = examples
             changed = []

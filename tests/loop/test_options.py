@@ -369,9 +369,9 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], tuple[str, ...]]] = [
                 {"session": session(), "description_characters": "9"},
                 ("description_characters", "'9'", "a whole number from 100, or None for no limit"),
             ),
-            (wire.calls_in, {"reply": "pay"}, ("reply", "'pay'", "a whole reply", "it has no model_dump")),
-            (wire.message_from, {"reply": None}, ("reply", "None", "a whole reply")),
-            (wire.reply_from, {"reply": [5]}, ("reply", "[5]", "a whole reply")),
+            (wire.calls_in, {"reply": "pay"}, ("reply", "'pay'", "the provider's SDK gave")),
+            (wire.message_from, {"reply": None}, ("reply", "None", "the provider's SDK gave")),
+            (wire.reply_from, {"reply": [5]}, ("reply", "[5]", "the provider's SDK gave")),
             (wire.results_for, {"answered": CALL}, ("answered", "ToolCall(", "pairs of a ToolCall and its")),
             (wire.results_for, {"answered": [(CALL, "done")]}, ("answered", "'done'", "pairs of a ToolCall and its")),
             (
