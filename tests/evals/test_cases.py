@@ -58,7 +58,7 @@ def test_the_shipped_set_has_example_queries_for_every_tool_as_it_is_defined(com
     examples, catalog = Examples.load(commons.folder / "examples.jsonl"), commons.catalog()
     assert list(examples.entries) == [tool.id for tool in catalog]
     assert examples.stale(catalog) == ()
-    assert all(2 < len(entry.queries) < 5 and entry.by and entry.date for entry in examples.entries.values())
+    assert all(7 < len(entry.queries) < 10 and entry.by and entry.date for entry in examples.entries.values())
 
 
 def test_the_shipped_set_has_cases_to_learn_from_and_cases_in_other_languages(commons: Dataset) -> None:
