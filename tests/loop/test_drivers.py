@@ -884,6 +884,7 @@ def test_a_write_goes_on_to_its_end_when_the_task_is_cancelled(times: int) -> No
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="needs a signal for one thread")
 def test_an_interrupt_from_the_keyboard_leaves_a_whole_conversation() -> None:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs behind it without one
     slow, main = Slow(), threading.main_thread().ident
     assert main is not None
 
@@ -893,8 +894,11 @@ def test_an_interrupt_from_the_keyboard_leaves_a_whole_conversation() -> None:
 
     made = agent([("slow", {})], tools=slow.tools())
     threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        made.run("Go", session="s")
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            made.run("Go", session="s")
+    finally:
+        signal.signal(signal.SIGINT, before)
     slow.free.set()
     assert statuses(made) == {"c0_0": "cancelled"}
     assert made._live == {}
