@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["NEAR", "TOOLS_AT_ONCE", "EncoderChanged", "ToolVectors", "VectorIndex", "alone", "meant"]
+__all__ = ["NEAR", "TOOLS_AT_ONCE", "EncoderChanged", "ToolVectors", "VectorIndex", "alone", "check_bars", "meant"]
 
 log = logging.getLogger("toolsearch")
 
@@ -63,8 +63,8 @@ class VectorIndex:
     `encoder` is a name from the entry points `toolsearch.encoders`, or an object. A tool is found from the cosine
     `near` on, and where the catalog knows no word of the query from `near_alone`; None is what one senseless query in
     ten reaches among so many tools, .34 for a thousand. The defaults suit encoders that give unrelated texts a cosine
-    about 0; see `CenteredEncoder` for others. If an encoder fails during a search, the search has a
-    problem instead of hits.
+    about 0; see `CenteredEncoder` for others. If an encoder fails during a search, the search has a problem instead of
+    hits.
     """
 
     name = "vector"
@@ -164,9 +164,8 @@ class ToolVectors:
         self._rows: Rows | None = None
         self._made_by: tuple[str, int] | None = None  # name and width of the encoder of the rows
         self._digests: dict[str, bytes] = {}
-        self._probes: dict[
-            str, tuple[float, ...]
-        ] = {}  # by the encoder's name, which may change while there are no rows
+        # By the encoder's name, which may change while there are no rows.
+        self._probes: dict[str, tuple[float, ...]] = {}
         self._told: str | None = None  # of which encoder it was looked at how alike it finds tools
         self._changes = threading.RLock()
 

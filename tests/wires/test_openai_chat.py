@@ -348,3 +348,27 @@ def test_a_call_whose_function_is_none_is_answered_like_any_other() -> None:
     reply = reply_with({"id": "a", "function": 5}, {"id": "b", "custom": 5})
     assert [(call.id, call.name) for call in wire.calls_in(reply)] == [("a", ""), ("b", "")]
     assert len(wire.message_from(reply)["tool_calls"]) == 2
+
+
+@pytest.mark.parametrize(("texts", "kept"), [([], None), ([{"type": "text", "text": "Yes."}],) * 2])
+def test_C17_a_call_that_a_message_holds_twice_is_one_call_and_is_sent_back_once(texts: Any, kept: Any) -> None:
+    block = {"type": "tool_use", "id": "a", "name": "read", "input": {"p": 1}}
+    reply = reply_with({"id": "a", "type": "function", "function": {"name": "read", "arguments": ONE}})
+    reply["choices"][0]["message"]["content"] = [*texts, block]
+    assert [(call.id, call.name) for call in wire.calls_in(reply)] == [("a", "read")]
+    message = wire.message_from(reply)
+    assert message["content"] == kept
+    assert [call["id"] for call in message["tool_calls"]] == ["a"]
+
+
+@pytest.mark.parametrize("keyword", ["definitions", "$defs"])
+def test_B05_a_schema_that_refers_to_itself_goes_out_whole_under_either_keyword(keyword: str) -> None:
+    ref = {"$ref": f"#/{keyword}/Node"}
+    node = {"type": "object", "properties": {"kids": {"type": "array", "items": ref}}}
+    schema = {"type": "object", "properties": {"root": ref}, keyword: {"Node": node}}
+    session = ToolSearch([{"name": "plant", "input_schema": schema}], mode="static").session()
+    (sent,) = wire.tools_for(session)
+    assert sent["function"]["parameters"]["properties"]["root"] == ref
+    answer = session.handle(ToolCall("a", "plant", {"root": {"kids": [{"kids": "none"}]}}))
+    assert answer.status == "invalid_arguments"
+    assert "kids" in answer.content

@@ -83,6 +83,9 @@ def message_from(reply: Any) -> dict[str, Any]:
             }
             for call_id, f in calls
         ]
+        if isinstance(parts := kept["content"], list):  # some gateways leave Anthropic's block of a call there too
+            rest = [part for part in parts if not (isinstance(part, Mapping) and part.get("type") == "tool_use")]
+            kept["content"] = rest or None
     elif kept.keys() == {"role", "content"} and kept["content"] is None:
         kept["content"] = ""
     cleaned: dict[str, Any] = clean_json(kept)

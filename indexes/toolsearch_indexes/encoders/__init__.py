@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Encoder", "EncoderError", "encoded", "open_encoder", "warm_up"]
+__all__ = ["Encoder", "EncoderError", "as_rows", "encoded", "open_encoder", "warm_up"]
 
 
 class EncoderError(ToolSearchError, RuntimeError):
@@ -45,6 +45,20 @@ class Encoder(Protocol):
         ...
 
 
+def as_rows(encoder: Encoder, given: object, many: int) -> NDArray[np.float32]:
+    """What an encoder gave for so many texts, as an array; `SetupError` for what is none, or has another shape."""
+    import numpy as np
+
+    try:
+        with np.errstate(over="ignore"):  # `encoded` tells of what is not finite
+            rows = np.asarray(given, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise SetupError(f"the encoder {encoder.name!r} gave what is no array of numbers: {error}") from error
+    if rows.shape != (wanted := (many, encoder.width)):
+        raise SetupError(f"the encoder {encoder.name!r} gave an array of shape {rows.shape} where {wanted} is due")
+    return rows
+
+
 def encoded(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
     """What an encoder gives, checked and with rows of length 1; a text without a direction gives a row of zeros.
 
@@ -55,15 +69,7 @@ def encoded(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> N
         raise SetupError(f"pass a list of texts to encode, not the text {texts[:40]!r}")
     import numpy as np
 
-    given = encoder.encode([clean(text) for text in texts], query=query)
-    try:
-        with np.errstate(over="ignore"):  # it is told below
-            rows = np.asarray(given, dtype=np.float32)
-    except (TypeError, ValueError, OverflowError) as error:
-        raise SetupError(f"the encoder {encoder.name!r} gave what is no array of numbers: {error}") from error
-    if rows.shape != (len(texts), encoder.width):
-        wanted = (len(texts), encoder.width)
-        raise SetupError(f"the encoder {encoder.name!r} gave an array of shape {rows.shape} where {wanted} is due")
+    rows = as_rows(encoder, encoder.encode([clean(text) for text in texts], query=query), len(texts))
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
     if not np.isfinite(largest).all():
         raise SetupError(f"the encoder {encoder.name!r} gave values that are not finite")

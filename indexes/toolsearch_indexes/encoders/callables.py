@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.errors import SetupError
+from toolsearch_indexes.encoders import as_rows
 from toolsearch_indexes.encoders.loading import require
 
 if TYPE_CHECKING:
@@ -47,13 +48,4 @@ class CallableEncoder:
 
         if not texts:
             return np.zeros((0, self.width), np.float32)
-        given = (self._query_function if query else self._function)(list(texts))
-        try:
-            with np.errstate(over="ignore"):  # `encoded` tells
-                rows = np.asarray(given, dtype=np.float32)
-        except (TypeError, ValueError, OverflowError) as error:
-            raise SetupError(f"the encoder {self.name!r} gave what is no array of numbers: {error}") from error
-        if rows.shape != (len(texts), self.width):
-            wanted = (len(texts), self.width)
-            raise SetupError(f"the encoder {self.name!r} gave an array of shape {rows.shape} where {wanted} is due")
-        return rows
+        return as_rows(self, (self._query_function if query else self._function)(list(texts)), len(texts))
