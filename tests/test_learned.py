@@ -393,6 +393,15 @@ def test_what_was_learned_can_be_kept_and_names_no_user() -> None:
         assert again.lessons("brr cold", tenant=tenant) == learned.lessons("brr cold", tenant=tenant)
 
 
+def test_the_keys_of_what_was_learned_are_these_whatever_its_parts_are_called() -> None:
+    learned = made(Clock())
+    learned.teach("brr", "a", tenant="acme")
+    assert learned.export() == {
+        "format": 1,
+        "tenants": [{"tenant": "acme", "past": [["brr", "", {"a": {"": [1.0, learned._clock()]}}]]}],
+    }
+
+
 @pytest.mark.parametrize(
     "state",
     [

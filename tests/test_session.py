@@ -930,6 +930,23 @@ def test_a_session_that_is_no_session_is_refused() -> None:
     assert search.restore(good).id == "s"
 
 
+def test_the_keys_of_an_exported_session_are_these_whatever_its_parts_are_called() -> None:
+    session = ToolSearch(numbered(3)).session("s", caller=Caller("ana", tenant="acme"))
+    asked(session, "open box 1")
+    asked(session, "fold my laundry")
+    state = session.export()
+    assert list(state) == [
+        "format", "id", "user", "tenant", "mode", "why", "names", "found", "callable", "built_in", "asked", "in_vain",
+        "schemas", "trail",
+    ]  # fmt: skip
+    assert (state["format"], state["user"], state["tenant"], state["mode"]) == (1, "ana", "acme", "append")
+    (tool_id, digest), *_ = state["found"]
+    assert state["names"][tool_id] in state["trail"]["led"]
+    assert len(digest) == 64
+    assert list(state["trail"]) == ["led", "unanswered"]
+    assert all(len(entry) == 2 for entry in state["built_in"])
+
+
 def test_a_restored_session_fits_a_smaller_cap_and_says_what_left() -> None:
     session = ToolSearch(numbered(6)).session("s")
     asked(session, "select:box_000,box_001,box_002,box_003")

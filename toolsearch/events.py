@@ -366,17 +366,45 @@ Event = (
     | Ending
     | RunEnded
 )
-_FACTS: dict[str, type[Any]] = {kind.__name__: kind for kind in Event.__args__}
-_TUPLES = frozenset({"calls", "loaded", "unloaded", "told", "parts", "reveal", "kept"})
-_FIELDS: dict[type[Any], set[str]] = {
-    kind: {f.name for f in dataclasses.fields(kind)} for kind in (*_FACTS.values(), Asked, Usage)
+# How facts are stored: the name of each, and the keys of its fields in the order of its class. A class or a field can
+# be renamed; what stands here cannot, unless FORMAT grows and MIGRATIONS reads what there was.
+_STORED: dict[str, tuple[type[Any], str]] = {
+    "RunBegan": (RunBegan, "run at user tenant"),
+    "UserSaid": (UserSaid, "text parts at"),
+    "ModelReplied": (ModelReplied, "text calls reasoning raw wire model stop value at"),
+    "ModelCalled": (ModelCalled, "purpose model usage actor error seconds at"),
+    "ToolStarted": (ToolStarted, "call_id at"),
+    "ToolsFound": (ToolsFound, "call_id loaded unloaded session"),
+    "ToolsRevealed": (ToolsRevealed, "loaded session"),
+    "ToolsUnloaded": (ToolsUnloaded, "unloaded told session"),
+    "ToolReturned": (ToolReturned, "call_id status content data by seconds at"),
+    "ToolWaiting": (ToolWaiting, "call_id kind question by expires_at data at"),
+    "ToolApproved": (ToolApproved, "call_id arguments remember actor at answer"),
+    "ToolDenied": (ToolDenied, "call_id reason actor expired at"),
+    "Compacted": (Compacted, "before summary at kept"),
+    "Noted": (Noted, "layer note at"),
+    "Ending": (Ending, "reason text by"),
+    "RunEnded": (RunEnded, "reason text value at"),
 }
+# The same for what stands inside a fact.
+_STORED_INSIDE: dict[type[Any], str] = {
+    Asked: "id name arguments kind tool digest given alone repeatable return_direct terminal status answer reveal "
+    "action polling",
+    Usage: "input_tokens cached_tokens output_tokens calls",
+}
+_KINDS = {name: kind for name, (kind, _) in _STORED.items()}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+_KEYS: dict[type[Any], dict[str, str]] = {  # key -> field
+    kind: dict(zip(keys.split(), [f.name for f in dataclasses.fields(kind)], strict=True))
+    for kind, keys in [*_STORED.values(), *_STORED_INSIDE.items()]
+}
+_TUPLES = frozenset({"calls", "loaded", "unloaded", "told", "parts", "reveal", "kept"})  # by key
 T = TypeVar("T")
 
 
 def stored(event: Event) -> dict[str, Any]:
     """A fact as JSON-ready data: valid UTF-8, defaults left out, its name in `fact`, the format in `v`."""
-    return {"v": FORMAT, "fact": type(event).__name__, **_plain(event)}
+    return {"v": FORMAT, "fact": _NAMES[type(event)], **_plain(event)}
 
 
 def read_events(lines: Iterable[Mapping[str, Any]]) -> list[Event]:
@@ -389,16 +417,17 @@ def read_events(lines: Iterable[Mapping[str, Any]]) -> list[Event]:
 
 def _plain(value: Any) -> dict[str, Any]:
     told = {}
-    for each in dataclasses.fields(value):
-        item = getattr(value, each.name)
+    fields = {each.name: each for each in dataclasses.fields(value)}
+    for key, name in _KEYS[type(value)].items():
+        item, each = getattr(value, name), fields[name]
         default = each.default_factory() if each.default_factory is not dataclasses.MISSING else each.default
         if item is default or (type(item) is type(default) and item == default):
             continue
         if isinstance(item, Usage):
             item = _plain(item)
-        elif each.name == "calls" and isinstance(item, tuple):
+        elif key == "calls" and isinstance(item, tuple):
             item = [_plain(call) for call in item]
-        told[each.name] = plain_json(item)
+        told[key] = plain_json(item)
     return told
 
 
@@ -407,7 +436,7 @@ def read_event(line: Mapping[str, Any], at: int) -> Event:
     if not isinstance(line, Mapping):
         raise StateError(f"fact {at} of the journal must be a JSON object, not {line!r}")
     line = _migrated(line, at)
-    kind = _FACTS.get(str(line.get("fact")))
+    kind = _KINDS.get(str(line.get("fact")))
     if kind is None:
         raise StateError(f"fact {at} of the journal is of the unknown kind {line.get('fact')!r}")
     told = {key: item for key, item in line.items() if key not in ("v", "fact")}
@@ -418,7 +447,7 @@ def read_event(line: Mapping[str, Any], at: int) -> Event:
             told["usage"] = _made(Usage, told["usage"])
         event: Event = _made(kind, told)
     except (TypeError, ValueError) as error:
-        raise StateError(f"fact {at} of the journal, a {kind.__name__}, cannot be read: {error}") from None
+        raise StateError(f"fact {at} of the journal, a {_NAMES[kind]}, cannot be read: {error}") from None
     return event
 
 
@@ -437,9 +466,11 @@ def _made(kind: type[T], told: Mapping[str, Any]) -> T:
     """A fact from its data; lists become tuples where the fact has tuples."""
     if not isinstance(told, Mapping):
         raise ValueError(f"{told!r} is no {kind.__name__}")
-    if unknown := set(told) - _FIELDS[kind]:
+    fields = _KEYS[kind]
+    if unknown := set(told) - fields.keys():
         raise ValueError(f"it has the unknown field {min(unknown)!r}")
-    return kind(**{key: tuple(item) if kind is not Usage and key in _TUPLES else item for key, item in told.items()})
+    tuples = _TUPLES if kind is not Usage else frozenset[str]()
+    return kind(**{fields[key]: tuple(item) if key in tuples else item for key, item in told.items()})
 
 
 def cleaned(event: T) -> T:
@@ -448,8 +479,8 @@ def cleaned(event: T) -> T:
     Raises `StateError` for what is no fact, or holds what cannot be stored.
     """
     kind = type(event)
-    if _FACTS.get(kind.__name__) is not kind:
-        raise StateError(f"{event!r} is no fact; there are {', '.join(_FACTS)}")
+    if kind not in _NAMES:
+        raise StateError(f"{event!r} is no fact; there are {', '.join(_KINDS)}")
     try:
         return _cleaned(event)
     except Exception as error:  # a circle, a value whose text cannot be had
@@ -458,11 +489,11 @@ def cleaned(event: T) -> T:
 
 def _cleaned(value: T) -> T:
     changed: dict[str, Any] = {}
-    for name in _FIELDS[type(value)]:
+    for key, name in _KEYS[type(value)].items():
         item = getattr(value, name)
         if isinstance(item, Usage):
             continue
-        if name in _TUPLES:
+        if key in _TUPLES:
             new: Any = tuple([_cleaned(each) if isinstance(each, Asked) else plain_json(each) for each in item])
         else:
             new = plain_json(item)

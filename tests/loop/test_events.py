@@ -119,6 +119,60 @@ def test_the_stored_form_is_this_one() -> None:
     assert read_events([stored(reply), stored(ToolStarted("c1"))]) == [reply, ToolStarted("c1")]
 
 
+# Every fact with a value in every field that is not its default: what a journal of format 1 may hold.
+FORMAT_1: list[dict[str, Any]] = [
+    {"v": 1, "fact": "RunBegan", "run": "r", "at": 1.5, "user": "ana", "tenant": "acme"},
+    {"v": 1, "fact": "UserSaid", "text": "hi", "parts": [{"type": "image"}], "at": 1.5},
+    {
+        "v": 1, "fact": "ModelReplied", "text": "t", "reasoning": "r", "raw": {"role": "assistant"}, "wire": "w",
+        "model": "m", "stop": "s", "value": 7, "at": 1.5,
+        "calls": [
+            {
+                "id": "c", "name": "n", "arguments": "{}", "kind": "answered", "tool": "s/n", "digest": "d",
+                "given": {"a": 1}, "alone": True, "repeatable": False, "return_direct": True, "terminal": True,
+                "status": "denied", "answer": "no", "reveal": ["s/n"], "action": True, "polling": True,
+            }
+        ],
+    },
+    {
+        "v": 1, "fact": "ModelCalled", "purpose": "summary", "model": "m", "actor": "ana", "error": "e", "seconds": 2.0,
+        "at": 1.5, "usage": {"input_tokens": 1, "cached_tokens": 2, "output_tokens": 3, "calls": 4},
+    },
+    {"v": 1, "fact": "ToolStarted", "call_id": "c", "at": 1.5},
+    {"v": 1, "fact": "ToolsFound", "call_id": "c", "loaded": ["a"], "unloaded": ["b"], "session": {"format": 1}},
+    {"v": 1, "fact": "ToolsRevealed", "loaded": ["a"], "session": {"format": 1}},
+    {"v": 1, "fact": "ToolsUnloaded", "unloaded": ["a"], "told": ["a has changed"], "session": {"format": 1}},
+    {
+        "v": 1, "fact": "ToolReturned", "call_id": "c", "status": "ok", "content": "3", "data": 3, "by": "layer",
+        "seconds": 2.0, "at": 1.5,
+    },
+    {
+        "v": 1, "fact": "ToolWaiting", "call_id": "c", "kind": "question", "question": "q", "by": "layer",
+        "expires_at": 9.0, "data": 1, "at": 1.5,
+    },
+    {
+        "v": 1, "fact": "ToolApproved", "call_id": "c", "arguments": {"a": 1}, "remember": "tool", "actor": "ana",
+        "at": 1.5, "answer": {"content": "yes"},
+    },
+    {"v": 1, "fact": "ToolDenied", "call_id": "c", "reason": "r", "actor": "ana", "expired": True, "at": 1.5},
+    {"v": 1, "fact": "Compacted", "before": 3, "summary": "s", "at": 1.5, "kept": [1, 2]},
+    {"v": 1, "fact": "Noted", "layer": "limits", "note": {"a": 1}, "at": 1.5},
+    {"v": 1, "fact": "Ending", "reason": "r", "text": "t", "by": "limits"},
+    {"v": 1, "fact": "RunEnded", "reason": "answered", "text": "t", "value": 7, "at": 1.5},
+]  # fmt: skip
+
+
+def test_the_keys_of_a_journal_are_these_whatever_classes_and_fields_are_called() -> None:
+    """The lines stand here as they are stored: a rename that reaches them breaks this test, not a user's journal."""
+    events = read_events(FORMAT_1)
+    assert [stored(event) for event in events] == FORMAT_1
+    assert {type(event) for event in events} == {*FACTS}
+    for event in events:
+        for each in dataclasses.fields(event):
+            default = None if each.default is dataclasses.MISSING else each.default
+            assert getattr(event, each.name) != default, f"{each.name} of {event!r} is not set above"
+
+
 @pytest.mark.parametrize(
     ("line", "named"),
     [

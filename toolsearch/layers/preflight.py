@@ -120,16 +120,19 @@ class _Preflight:
         except Exception as error:
             log.error("the preflight of %r failed: it does not run", call.asked.name, exc_info=error)
             return wording.check_failed(call.asked)
-        note: dict[str, Any] = {"call": call.asked.id, "phase": phase, "outcome": type(told).__name__.lower()}
-        match told:
-            case Ready():
-                note |= {"question": told.question} if told.question else {}
-            case Denied():
-                note["reason"] = told.reason
-            case Completed():
-                note["output"] = text_of(told.output)
-        yield Record(Noted(self.name, note))
+        yield Record(Noted(self.name, {"call": call.asked.id, "phase": phase, **_note_of(told)}))
         return told
+
+
+def _note_of(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as the journal keeps it; `_noted` reads it back."""
+    match verdict:
+        case Ready():
+            return {"outcome": "ready"} | ({"question": verdict.question} if verdict.question else {})
+        case Denied():
+            return {"outcome": "denied", "reason": verdict.reason}
+        case Completed():
+            return {"outcome": "completed", "output": text_of(verdict.output)}
 
 
 def _noted(turn: Turn, call_id: str) -> Verdict | None:
