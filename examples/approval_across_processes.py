@@ -32,7 +32,7 @@ def program(folder: Path, *script: object) -> Agent:
 
 def first(folder: Path) -> None:
     agent = program(folder, [("refund", {"order": "A-17", "amount": 25.0})])
-    result = agent.run("Please pay 25 back for order A-17.", session=CONVERSATION)
+    result = agent.run("Please pay 25 back for order A-17.", conversation_id=CONVERSATION)
     assert isinstance(result, Paused)
     for call in result.waiting:
         print(f"the first process stops: {call.name} {call.arguments} waits for an approval")
@@ -42,7 +42,7 @@ def second(folder: Path) -> None:
     agent = program(folder, "The 25 are on their way.")
     waiting = agent.conversation(CONVERSATION).waiting
     print(f"the second process finds {len(waiting)} waiting call, approves it, and goes on")
-    result = agent.run(session=CONVERSATION, decisions={call.id: Approve() for call in waiting})
+    result = agent.run(conversation_id=CONVERSATION, decisions={call.id: Approve() for call in waiting})
     assert isinstance(result, Finished)
     print(f"the answer: {result.text}")
 

@@ -1,7 +1,7 @@
 """Example queries by a model: asked for, reviewed, put beside the tools, and searched. The model is a script here.
 
 Run it with `python examples/enrich_catalog.py`. With a real one, `ask` sends the prompt and returns the text; or use
-`toolsearch.asking.endpoint("a-model", base_url="http://127.0.0.1:11434/v1")`, which needs no package.
+`toolsearch.catalog.endpoint("a-model", base_url="http://127.0.0.1:11434/v1")`, which needs no package.
 """
 
 import json
@@ -10,8 +10,7 @@ import tempfile
 from pathlib import Path
 
 from toolsearch import Catalog, ToolSearch
-from toolsearch.enrich import enrich
-from toolsearch.queries import Examples
+from toolsearch.catalog import Examples, enrich
 
 catalog = Catalog(
     [

@@ -13,7 +13,7 @@ from scripted_server import serve
 
 import toolsearch_datasets
 from toolsearch import Catalog, Tool, ToolContext, ToolSearch
-from toolsearch.files import read_tools
+from toolsearch.catalog import read_tools
 from toolsearch.tokens import counter
 from toolsearch.wires import openai_chat as wire
 

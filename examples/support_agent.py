@@ -12,10 +12,9 @@ from pydantic import BaseModel
 
 import toolsearch_datasets
 from toolsearch import Agent, Approve, Caller, Catalog, Deny, Finished, Tool, ToolContext, ToolSearch
-from toolsearch.files import read_tools
-from toolsearch.layers import approval, structured, trace
-from toolsearch.layers.usage import PRICES, Price, table
-from toolsearch.seams import Decision, Waiting
+from toolsearch.catalog import read_tools
+from toolsearch.events import Decision, Waiting
+from toolsearch.layers import PRICES, Price, approval, structured, trace, usage_table
 from toolsearch.testing import ScriptedModel
 
 TASK = "Customer cus_9 writes that order 1042 came with a broken cup. Check it and pay the cup back."
@@ -69,12 +68,12 @@ def main() -> None:
         observe=trace(),
     )
     print(f"{catalog!r}\n")
-    result = agent.run(TASK, session="ticket-1", caller=Caller("ana", roles=["support"]))
+    result = agent.run(TASK, conversation_id="ticket-1", caller=Caller("ana", roles=["support"]))
     assert isinstance(result, Finished)
     assert isinstance(result.value, Resolution)
     print(f"\nthe value: {result.value!r}\n")
     journal = agent.conversation("ticket-1", caller=Caller("ana")).journal
-    print(table(journal, by="actor", prices={**PRICES, "scripted": Price(2.0, 0.2, 10.0)}))
+    print(usage_table(journal, by="actor", prices={**PRICES, "scripted": Price(2.0, 0.2, 10.0)}))
 
 
 if __name__ == "__main__":

@@ -5,10 +5,9 @@ search on. Then two questions in one conversation, the second of which is answer
 """
 
 from toolsearch import Agent, Catalog, Finished, ToolSearch, tool
-from toolsearch.events import Reply
-from toolsearch.seams import CallModel
+from toolsearch.catalog import Tool
+from toolsearch.events import CallModel, Reply
 from toolsearch.testing import ScriptedModel
-from toolsearch.tools import Tool
 
 
 def local(n: int) -> Tool:
@@ -53,7 +52,7 @@ def main() -> None:
     )
     agent = Agent(model, search)
     for question in ("What is the weather in Lisbon?", "How warm was that again?"):
-        result = agent.run(question, session="conversation-1")
+        result = agent.run(question, conversation_id="conversation-1")
         assert isinstance(result, Finished)
         print(f"{question} {result.text} ({result.usage.calls} model calls)")
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from toolsearch import Caller, ToolResult
-from toolsearch.calls import clean, text_of
+from toolsearch.support.text import clean, text_of
 
 
 class Colour(enum.Enum):

@@ -17,80 +17,47 @@ SOURCES = {
     "toolsearch_datasets": ROOT / "datasets" / "toolsearch_datasets",
 }
 
-# Who may import whom. A row names a module, or with `*` all modules of a folder; the right side names what it may
-# import of ours, and with each module all that module may import itself. What is not on the right is forbidden, in
-# whatever place the import stands; an import for annotations only (`if TYPE_CHECKING:`) is no dependency. A module that
-# has no row yet gets one here, or the tests fail.
+# Who may import whom, package by package, from the ground up. A row names a package, or a module that lies flat in
+# `toolsearch/`; the right side names every package whose modules it may import. What is not on the right is forbidden,
+# in whatever place the import stands: in a function, or for annotations only. A package that has no row yet gets one
+# here, or the tests fail.
 MAY_IMPORT = {
-    # the core, from the ground up
-    "toolsearch.errors":        "",
-    "toolsearch.options":       "errors",
-    "toolsearch.calls":         "errors options",
-    "toolsearch.hygiene":       "calls",
-    "toolsearch.arguments":     "calls schema",
-    "toolsearch.values":        "",
-    "toolsearch.schema":        "values hygiene errors",
-    "toolsearch.keywords":      "schema options",
-    "toolsearch.names":         "",
-    "toolsearch.tokens":        "",
-    "toolsearch.html":          "",
-    "toolsearch.redaction":     "",
-    "toolsearch.scope":         "",
-    "toolsearch.story":         "events redaction",
-    "toolsearch.files":         "errors",
-    "toolsearch.confidence":    "errors",
-    "toolsearch.settings":      "confidence",
-    "toolsearch.functions":     "arguments hygiene",
-    "toolsearch.read":          "functions",
-    "toolsearch.tools":         "read schema hygiene names",
-    "toolsearch.catalog":       "tools html",
-    "toolsearch.middleware":    "schema errors threads options",
-    "toolsearch.plugins":       "errors",
-    "toolsearch.index":         "catalog calls confidence plugins crowding",
-    "toolsearch.crowding":      "catalog",
-    "toolsearch.search_tool":   "catalog calls settings",
-    "toolsearch.found":         "catalog names tokens",
-    "toolsearch.trail":         "index",
-    "toolsearch.searching":     "search_tool found trail",
-    "toolsearch.session":       "searching threads",
-    "toolsearch.learned":       "index",
-    "toolsearch.queries":       "tools",
-    "toolsearch.enrich":        "queries",
-    "toolsearch.asking":        "errors",
-    "toolsearch.search":        "session learned options",
-    "toolsearch.threads":       "",
-    "toolsearch.events":        "calls errors",
-    "toolsearch.turn":          "events",
-    "toolsearch.seams":         "turn",
-    "toolsearch.conversation":  "seams session search",
-    "toolsearch.wording":       "events",
-    "toolsearch.beside":        "seams session middleware threads wording scope",
-    "toolsearch.needs":         "beside",
-    "toolsearch.resumption":    "conversation wording",
-    "toolsearch.loop":          "resumption needs",
-    "toolsearch.agent":         "loop threads layers.defaults scope functions options",
-    "toolsearch":               "agent search",
-    # around the core
-    "toolsearch.layers.*":      "seams middleware wording tokens arguments redaction scope story html options keywords",
-    "toolsearch.layers.defaults": "toolsearch.layers.*",
-    "toolsearch.layers.delegation": "seams middleware wording tools threads options",
-    "toolsearch.meta":          "seams middleware tools",
-    "toolsearch.stores.*":      "events options",
-    "toolsearch.wires.*":       "catalog seams session",
-    "toolsearch.mcp.*":         "toolsearch",
-    "toolsearch.frameworks.*":  "toolsearch",
-    "toolsearch.testing":       "toolsearch",
-    "toolsearch.commands":      "toolsearch files enrich asking",
-    "toolsearch.cli":           "commands",
-    "toolsearch.__main__":      "cli",
+    "errors":        "",
+    "tokens":        "",
+    "support":       "errors",
+    "calls":         "support",
+    "schemas":       "support errors",
+    "stores":        "support errors",
+    "catalog":       "schemas calls tokens support errors",
+    "events":        "catalog calls support errors",
+    "protocols":     "events catalog calls",
+    "search":        "protocols catalog support errors",
+    "settings":      "search errors",
+    "session":       "settings search protocols catalog schemas calls tokens support errors",
+    "tool_search":   "session settings search protocols catalog calls support errors",
+    "layers":        "protocols events catalog schemas calls tokens support errors",
+    "builtin_tools": "protocols events catalog calls support errors",
+    "wires":         "protocols events catalog schemas calls support errors",
+    "loop":          "layers stores tool_search session search protocols events catalog calls support errors",
+    "delegation":    "loop protocols events catalog calls support errors",
+    "toolsearch":    "loop tool_search session settings search protocols events catalog calls errors",
+    "testing":       "toolsearch loop tool_search wires session search protocols events catalog calls support errors",
+    "cli":           "toolsearch tool_search settings search protocols catalog support errors",
+    "__main__":      "cli",
+    "frameworks":    "toolsearch protocols events",
+    "mcp":           "toolsearch protocols events",
     # the other packages
-    "toolsearch_indexes.*":     "catalog index toolsearch_indexes.*",
-    "toolsearch_evals.*":       "toolsearch.* toolsearch_evals.* toolsearch_datasets.*",
-    "toolsearch_datasets.*":    "toolsearch_datasets.*",
+    "toolsearch_indexes":  "search protocols catalog schemas tokens support errors",
+    "toolsearch_evals":    "toolsearch toolsearch_datasets wires testing search protocols events catalog schemas calls "
+                           "tokens settings support errors",
+    "toolsearch_datasets": "",
 }  # fmt: skip
 
-# Folders whose modules may import their siblings. Wires never import each other; nor do layers, stores, frameworks.
-SIBLINGS = ("toolsearch.mcp.",)
+# What stands in several of these folders stands alone: none of its modules imports a sibling, but for the one named.
+ALONE = {"layers": {"_narration", "_defaults"}, "stores": {"entries"}, "wires": {"shared"}}
+
+# The shape of the house, so that it cannot grow back: a room is a package, or a module that lies flat in `toolsearch/`.
+MOST_ROOMS, MOST_LEVELS, MOST_FLAT, MOST_LINES, MOST_FUNCTION_LINES = 26, 14, 14, 560, 72
 
 
 def modules() -> dict[str, Path]:
@@ -107,41 +74,21 @@ MODULES = modules()
 every_module = pytest.mark.parametrize("module", MODULES)
 
 
-def row_of(module: str) -> str | None:
-    """The row of the table that speaks of this module; a folder's own `__init__` belongs to its folder."""
-    if module in MAY_IMPORT:
-        return module
-    while module:
-        if f"{module}.*" in MAY_IMPORT:
-            return f"{module}.*"
-        module = module.rpartition(".")[0]
-    return None
-
-
-def allowed(row: str) -> set[str]:
-    """The rows that a row's modules may import: those it names, and with each all that one may import."""
-    found: set[str] = set()
-    waiting = [row]
-    while waiting:
-        for name in MAY_IMPORT[waiting.pop()].split():
-            full = name if name in MAY_IMPORT or name == "toolsearch.*" else f"toolsearch.{name}"
-            if full == "toolsearch.*":
-                found |= {each for each in MAY_IMPORT if each.startswith("toolsearch.") or each == "toolsearch"}
-            elif full not in found:
-                found.add(full)
-                waiting.append(full)
-    return found
+def room_of(module: str) -> str:
+    """The package of a module, or the module itself where it lies flat in `toolsearch/`."""
+    top, *inner = module.split(".")
+    return inner[0] if top == "toolsearch" and inner else top
 
 
 def statements(nodes: list[ast.stmt], *, inside_functions: bool) -> Iterator[ast.Import | ast.ImportFrom]:
-    """The import statements that run: in every branch, but not those for annotations only."""
+    """The import statements, in every branch, those for annotations only (`if TYPE_CHECKING:`) among them."""
     for node in nodes:
         match node:
             case ast.Import() | ast.ImportFrom():
                 yield node
-            case ast.If(test=ast.Name(id="TYPE_CHECKING") | ast.Attribute(attr="TYPE_CHECKING")):
-                yield from statements(node.orelse, inside_functions=inside_functions)
             case ast.FunctionDef() | ast.AsyncFunctionDef() if not inside_functions:
+                pass
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")) if not inside_functions:
                 pass
             case _:
                 for field in ("body", "orelse", "finalbody", "handlers", "cases"):
@@ -150,7 +97,10 @@ def statements(nodes: list[ast.stmt], *, inside_functions: bool) -> Iterator[ast
 
 
 def imports(file: Path, *, inside_functions: bool) -> Iterator[tuple[int, str]]:
-    """Line and dotted name of everything a file imports; `from a import b` is `a.b` where that is a module of ours."""
+    """Line and dotted name of everything a file imports; `from a import b` is `a.b` where that is a module of ours.
+
+    Without `inside_functions`, only what an import of the file runs: nothing in functions, nothing for annotations.
+    """
     tree = ast.parse(file.read_text("utf-8"))
     for node in statements(tree.body, inside_functions=inside_functions):
         if isinstance(node, ast.Import):
@@ -163,26 +113,105 @@ def imports(file: Path, *, inside_functions: bool) -> Iterator[tuple[int, str]]:
                 yield node.lineno, full if full in MODULES else parent
 
 
+IMPORTS = {
+    module: {name for _, name in imports(file, inside_functions=True) if name in MODULES and name != module}
+    for module, file in MODULES.items()
+}
+ROOMS: dict[str, set[str]] = {room_of(module): set() for module in MODULES}
+for _module, _names in IMPORTS.items():
+    ROOMS[room_of(_module)] |= {room_of(name) for name in _names} - {room_of(_module)}
+
+
+def circles(graph: dict[str, set[str]]) -> list[list[str]]:
+    """The groups of nodes that reach each other."""
+    reach: dict[str, set[str]] = {}
+    for node, others in graph.items():
+        seen, waiting = set[str](), [*others]
+        while waiting:
+            if (other := waiting.pop()) not in seen:
+                seen.add(other)
+                waiting += graph[other]
+        reach[node] = seen
+    return sorted({tuple(sorted(o for o in reach[n] if n in reach[o])) for n in graph if n in reach[n]})  # type: ignore[return-value, arg-type]
+
+
+def levels(graph: dict[str, set[str]]) -> int:
+    """The longest chain of imports, counted in rooms."""
+    height: dict[str, int] = {}
+
+    def height_of(room: str) -> int:
+        if room not in height:
+            height[room] = 1 + max(map(height_of, graph[room]), default=0)
+        return height[room]
+
+    return max(map(height_of, graph))
+
+
 @every_module
 def test_a_module_imports_only_what_the_table_allows(module: str) -> None:
-    row = row_of(module)
-    assert row is not None, f"{module} has no row: say in MAY_IMPORT what it may import"
-    rows = allowed(row)
+    room = room_of(module)
+    assert room in MAY_IMPORT, f"{room} has no row: say in MAY_IMPORT what it may import"
+    may = {room, *MAY_IMPORT[room].split()}
     for line, name in imports(MODULES[module], inside_functions=True):
-        if name.partition(".")[0] not in SOURCES or name == module:
-            continue
-        folder = row.removesuffix("*")
-        if row.endswith("*") and (name == folder.rstrip(".") or (name.startswith(folder) and folder in SIBLINGS)):
-            continue
-        assert row_of(name) in rows, (
-            f"{MODULES[module].relative_to(ROOT)}:{line}: {module} must not import {name}. "
-            f"It may import: {', '.join(sorted(rows)) or 'nothing of ours'}"
-        )
+        if name.partition(".")[0] in SOURCES and name != module:
+            where = f"{MODULES[module].relative_to(ROOT)}:{line}"
+            assert room_of(name) in may, f"{where}: {module} must not import {name}. It may import: {', '.join(may)}"
+            leaf, sibling = module.rpartition(".")[2], name.rpartition(".")[2]
+            alone = room in ALONE and room_of(name) == room and module.count(".") > 1
+            free = ALONE.get(room, set())
+            assert not alone or leaf in free or sibling in free, f"{where}: {module} must not import its sibling {name}"
+
+
+def test_the_table_has_a_row_for_every_room_and_no_circle() -> None:
+    rows = {row: set(right.split()) for row, right in MAY_IMPORT.items()}
+    assert rows.keys() >= ROOMS.keys()
+    assert set().union(*rows.values()) <= rows.keys()
+    assert circles(rows) == []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    """In functions and for annotations too: what is in a circle can only be understood, or tested, together."""
+    assert circles({m: names for m, names in IMPORTS.items() if not m.startswith("toolsearch_evals")}) == []
+
+
+def test_the_house_keeps_its_shape() -> None:
+    flat = [
+        m
+        for m, file in MODULES.items()
+        if m.count(".") == 1 and m.startswith("toolsearch.") and file.stem != "__init__"
+    ]
+    assert len(flat) + 1 <= MOST_FLAT, flat
+    assert len(ROOMS) <= MOST_ROOMS, sorted(ROOMS)
+    assert levels(ROOMS) <= MOST_LEVELS
+
+
+@every_module
+def test_a_module_and_its_functions_are_short_enough_to_read(module: str) -> None:
+    source = MODULES[module].read_text("utf-8")
+    assert source.count("\n") <= MOST_LINES, f"{module} has more than {MOST_LINES} lines: do two things live in it?"
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            lines = (node.end_lineno or 0) - node.lineno + 1
+            assert lines <= MOST_FUNCTION_LINES, f"{module}:{node.lineno}: {node.name} has {lines} lines"
+
+
+PACKAGES = [m for m, file in MODULES.items() if file.name == "__init__.py" and m.partition(".")[0] == "toolsearch"]
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_package_opens_with_a_map_that_names_every_module(package: str) -> None:
+    text = ast.get_docstring(ast.parse(MODULES[package].read_text("utf-8"))) or ""
+    inside = {
+        name.removeprefix(f"{package}.")
+        for name in MODULES
+        if name.rpartition(".")[0] == package and not name.endswith("__main__")
+    }
+    assert [name for name in sorted(inside) if not re.search(rf"(?<!\w){name.lstrip('_')}(?!\w)", text)] == []
 
 
 @pytest.mark.parametrize("module", [module for module in MODULES if module.partition(".")[0] == "toolsearch"])
 def test_the_core_needs_only_pydantic_and_the_standard_library_at_import(module: str) -> None:
-    if module == "toolsearch.commands":  # imported by `cli.main` alone, which names the extra when it cannot be
+    if module == "toolsearch.cli.commands":  # imported by `cli.main` alone, which names the extra when it cannot be
         return
     for line, name in imports(MODULES[module], inside_functions=False):
         top = name.partition(".")[0]
@@ -197,15 +226,6 @@ def test_a_module_says_what_it_is(module: str) -> None:
     assert docstring, f"{module} does not open with a docstring"
     opening = docstring.partition("\n\n")[0]
     assert opening.endswith((".", ":", "?")), f"{module} should open with one sentence, not {opening!r}"
-
-
-def test_every_row_of_the_table_has_a_meaning() -> None:
-    for row in MAY_IMPORT:
-        assert allowed(row) <= {*MAY_IMPORT}, row
-    assert [row for row in MAY_IMPORT if "*" not in row and row in allowed(row)] == [], "modules import each other"
-    assert "toolsearch.session" not in allowed("toolsearch.index")
-    assert "toolsearch.catalog" in allowed("toolsearch.session")
-    assert "toolsearch_indexes.*" not in allowed("toolsearch_evals.*")
 
 
 @pytest.mark.parametrize("folder", ["indexes", "evals", "datasets"])

@@ -8,7 +8,8 @@ from collections.abc import Set as AbstractSet
 import pytest
 
 from toolsearch import Catalog, QueryError, SetupError, Tool
-from toolsearch.index import Scored, ToolIndex, find, open_index
+from toolsearch.protocols import Scored, ToolIndex
+from toolsearch.search.index import find, open_index
 from toolsearch.testing import FixedIndex, check_index
 from toolsearch_indexes.keyword import KeywordIndex
 

@@ -1,20 +1,27 @@
 """Search a catalog of tools and hand an agent the few it needs.
 
-catalog     Tool, Catalog: what there is        search      ToolSearch: the front door
-index       ToolIndex, Hit: the search seam     session     Session: what one conversation may see and call
-calls       ToolCall, ToolResult, Caller        wires       one provider format a module
-settings    every setting                       errors      what can go wrong, by whose fault
-tokens      counting, offline                   testing     check_index and public doubles
+What a program uses
+    tool_search     ToolSearch: the front door              settings       every setting
+    calls           a call, its answer, who it is for       errors         what can go wrong, by whose fault
+    protocols       every plug on one page                  tokens         counting, offline
+    builtin_tools   tools an agent always has               testing        check_index and its kin, public doubles
+    delegation      an agent as a tool of another one
 
-agent       Agent: the loop, run and arun       layers      what governs and watches it, one concern a module
-seams       Finished, Paused; Approve, Deny     stores      where conversations live
+The packages, each with a map in its first lines
+    catalog         what there is                           search         the search seam
+    session         what one conversation may see and call  events         what a conversation is made of
+    loop            the agent loop                          layers         what governs and watches it
+    stores          where conversations live                wires          one provider format a module
+    schemas         JSON Schema, in and out                 cli            the `toolsearch` command
+    support         small helpers, for inside use only
 """
 
 import logging
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.calls import Caller, Status, ToolCall, ToolContext, ToolResult
-from toolsearch.catalog import Catalog, Change, Quarantined, Tool, tool
+from toolsearch.catalog.catalog import Catalog, Change, Quarantined
+from toolsearch.catalog.tools import Shown, Tool, tool
 from toolsearch.errors import (
     AnswerError,
     DefinitionError,
@@ -25,15 +32,27 @@ from toolsearch.errors import (
     ToolSearchError,
     UnknownTool,
 )
-from toolsearch.index import Hit, Hits, Matched, Scored, ToolIndex, find, open_index
-from toolsearch.learned import Learned
-from toolsearch.search import ToolSearch
-from toolsearch.session import Decision, Session, Shown
+from toolsearch.protocols import Matched, Scored, ToolIndex
+from toolsearch.search.index import Hit, Hits, find, open_index
+from toolsearch.search.learned import Learned
+from toolsearch.session.session import CallPlan, Session
 from toolsearch.settings import Settings
+from toolsearch.tool_search import ToolSearch
 
 if TYPE_CHECKING:
-    from toolsearch.agent import Agent
-    from toolsearch.seams import Answer, Approve, Deny, Finished, Paused
+    from toolsearch.events import (
+        Answer,
+        Approve,
+        CallModel,
+        Deny,
+        Finished,
+        Paused,
+        Reply,
+        TextDelta,
+        UserSaid,
+        Waiting,
+    )
+    from toolsearch.loop import Agent, Conversation
 
 __version__ = "0.1.0"
 
@@ -42,10 +61,12 @@ __all__ = [
     "Answer",
     "AnswerError",
     "Approve",
+    "CallModel",
+    "CallPlan",
     "Caller",
     "Catalog",
     "Change",
-    "Decision",
+    "Conversation",
     "DefinitionError",
     "Deny",
     "Finished",
@@ -57,6 +78,7 @@ __all__ = [
     "Paused",
     "Quarantined",
     "QueryError",
+    "Reply",
     "Scored",
     "Session",
     "Settings",
@@ -64,6 +86,7 @@ __all__ = [
     "Shown",
     "StateError",
     "Status",
+    "TextDelta",
     "Tool",
     "ToolCall",
     "ToolContext",
@@ -72,6 +95,8 @@ __all__ = [
     "ToolSearch",
     "ToolSearchError",
     "UnknownTool",
+    "UserSaid",
+    "Waiting",
     "find",
     "open_index",
     "tool",
@@ -79,18 +104,24 @@ __all__ = [
 
 logging.getLogger("toolsearch").addHandler(logging.NullHandler())
 
+# The names of the loop, by the package that has them: imported only where they are used.
 _LATER = {
-    "Agent": "agent",
-    "Answer": "seams",
-    "Approve": "seams",
-    "Deny": "seams",
-    "Finished": "seams",
-    "Paused": "seams",
+    "Agent": "loop",
+    "Answer": "events",
+    "Approve": "events",
+    "CallModel": "events",
+    "Conversation": "loop",
+    "Deny": "events",
+    "Finished": "events",
+    "Paused": "events",
+    "Reply": "events",
+    "TextDelta": "events",
+    "UserSaid": "events",
+    "Waiting": "events",
 }
 
 
 def __getattr__(name: str) -> Any:
-    """The names of the loop, which is imported only where it is used."""
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module

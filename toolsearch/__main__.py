@@ -1,5 +1,5 @@
 """`python -m toolsearch` is the `toolsearch` command."""
 
-from toolsearch.cli import main
+from toolsearch.cli.main import main
 
 main()

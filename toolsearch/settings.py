@@ -8,20 +8,49 @@ import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, Self, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
 
-from toolsearch.confidence import FOUND, NONE
 from toolsearch.errors import SetupError
+from toolsearch.search.confidence import NOTHING_BELOW, SURE_FROM
 
-__all__ = ["Mode", "Settings"]
+__all__ = ["Mode", "SearchSettings", "SettingValues", "Settings"]
 
 log = logging.getLogger("toolsearch")
 
 Mode = Literal["auto", "static", "append", "bridge"]
-Examples = Literal["author", "enriched", "learned"]
+ExampleSource = Literal["author", "enriched", "learned"]
 _Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
+
+
+class SearchSettings(TypedDict, total=False):
+    """The settings that `ToolSearch` takes as keywords, for type checkers; what each means is said at `Settings`."""
+
+    mode: Mode
+    auto_tools: int
+    auto_tokens: int
+    results: int
+    results_floor: int
+    results_ceiling: int
+    sure_from: float
+    nothing_below: float
+    examples: tuple[ExampleSource, ...] | list[ExampleSource]
+    queries: int
+    answer_tokens: int
+    max_tools: int
+    max_tool_tokens: int
+    not_loaded: Literal["show", "run", "refuse"]
+    search_tool: str
+    call_tool: str
+    max_sessions: int | None
+    ttl_seconds: float | None
+
+
+class SettingValues(SearchSettings, total=False):
+    """All settings as keywords."""
+
+    index: str
 
 
 class Settings(BaseModel):
@@ -44,12 +73,12 @@ class Settings(BaseModel):
     """The least a model can ask for; small models ask for 1, miss, and give up."""
     results_ceiling: Annotated[int, Field(ge=1, le=100)] = 20
     """The most a model can ask for."""
-    found: Annotated[float, Field(ge=0, le=1)] = FOUND
+    sure_from: Annotated[float, Field(ge=0, le=1)] = SURE_FROM
     """Probability: from here on that its best tool is relevant, a search has found something; below, it says that its
     tools may not fit."""
-    none: Annotated[float, Field(ge=0, le=1)] = NONE
+    nothing_below: Annotated[float, Field(ge=0, le=1)] = NOTHING_BELOW
     """Probability: where it is less likely that any tool can do it, a search finds nothing. 0: it always answers."""
-    examples: tuple[Examples, ...] = ("author", "enriched", "learned")
+    examples: tuple[ExampleSource, ...] = ("author", "enriched", "learned")
     """The example queries that are searched: the tools' authors', those of `Catalog.enrich`, and what use has taught
     (see `Learned`). In a variable, with commas."""
     queries: Annotated[int, Field(ge=1, le=50)] = 8
@@ -80,8 +109,8 @@ class Settings(BaseModel):
 
     @model_validator(mode="after")
     def _agree(self) -> Self:
-        if self.none > self.found:
-            raise ValueError(f"none={self.none} is above found={self.found}")
+        if self.nothing_below > self.sure_from:
+            raise ValueError(f"nothing_below={self.nothing_below} is above sure_from={self.sure_from}")
         if self.search_tool == self.call_tool:
             raise ValueError(f"search_tool and call_tool cannot both be {self.search_tool!r}")
         if self.results_floor > self.results_ceiling:
@@ -89,16 +118,24 @@ class Settings(BaseModel):
         return self
 
     @classmethod
-    def of(cls, **options: Any) -> Settings:
+    def of(cls, **options: Unpack[SettingValues]) -> Settings:
         """Settings from arguments; raises `SetupError` naming the option, what it was and what it may be."""
+        return cls.from_mapping(options)
+
+    @classmethod
+    def from_mapping(cls, values: Mapping[str, Any]) -> Settings:
+        """As `of`, from names and values that no type checker has seen."""
         try:
-            return cls(**options)
+            return cls(**values)
         except ValidationError as error:
             raise SetupError("; ".join(_told(problem, cls) for problem in error.errors(include_url=False))) from None
 
     @classmethod
     def load(
-        cls, file: str | os.PathLike[str] | None = None, environ: Mapping[str, str] | None = None, **options: Any
+        cls,
+        file: str | os.PathLike[str] | None = None,
+        environ: Mapping[str, str] | None = None,
+        **options: Unpack[SettingValues],
     ) -> Settings:
         """Settings from a TOML file, then `TOOLSEARCH_…` variables, then arguments; the later win.
 
@@ -117,7 +154,7 @@ class Settings(BaseModel):
                         found[name] = None if value.lower() == "none" else value
                 else:  # it may be meant for another program, so it is no error
                     log.warning("the variable %s is no setting%s", variable, _near(name, cls))
-        return cls.of(**(found | options))
+        return cls.from_mapping({**found, **options})
 
 
 def _from_file(path: Path) -> dict[str, Any]:

@@ -11,12 +11,14 @@ from time import sleep
 from typing import Any
 
 from toolsearch.calls import ToolCall
-from toolsearch.catalog import Catalog, Tool
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.tools import Tool
 from toolsearch.errors import QueryError, SetupError
-from toolsearch.events import Reply, TextDelta, Usage
-from toolsearch.index import MOST_HITS, Scored, ToolIndex, find
-from toolsearch.options import shown
-from toolsearch.seams import CallModel
+from toolsearch.events.facts import Reply, TextDelta, Usage
+from toolsearch.events.requests import CallModel
+from toolsearch.protocols import Scored, ToolIndex
+from toolsearch.search.index import MOST_HITS, find
+from toolsearch.support.checks import shown
 
 __all__ = ["FixedIndex", "ScriptedModel", "check_index"]
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from toolsearch import SetupError, ToolIndex, open_index
-from toolsearch.plugins import plugin
+from toolsearch.support.plugins import plugin
 
 __all__ = ["check_notation", "installed", "label", "open_backend"]
 

@@ -13,7 +13,8 @@ from functools import cache, partial
 from typing import Any
 
 from toolsearch import Catalog, Scored, SetupError, ToolIndex, find
-from toolsearch.confidence import DEPTH, FOUND, NONE, PROBE, PROBED, Fit, Verdict, verdict
+from toolsearch.search import Fit, Verdict, verdict
+from toolsearch.search.confidence import DEPTH, NOTHING_BELOW, PROBE, PROBED, SURE_FROM
 from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.cases import Case, Dataset
 from toolsearch_evals.fitting import Search, fit
@@ -147,7 +148,7 @@ def _entry(index: ToolIndex, dataset: Dataset, found: Sequence[Search], made: Fi
 def _said(each: Search, made: Fit) -> tuple[list[float], Verdict | None]:
     """P(relevant) of each hit, and the verdict that `find` comes to."""
     sure = [made.relevant(signals) for signals in each.signals]
-    return sure, "found" if each.named else verdict(sure, made.answerable(sure), FOUND, NONE)
+    return sure, "found" if each.named else verdict(sure, made.answerable(sure), SURE_FROM, NOTHING_BELOW)
 
 
 def _verdicts(judged: Sequence[Search], made: Fit) -> list[dict[str, Any]]:
@@ -243,8 +244,9 @@ def _report(
         measured=(
             "Fitted on the splits train and dev, judged on test, with the default thresholds.",
             (
-                f"found: some hit has a confidence of at least {FOUND}, or the query names a tool. none: P(some tool "
-                f"can do it), as if every second request could not be met, is below {NONE}. weak: neither."
+                f"found: some hit has a confidence of at least {SURE_FROM}, or the query names a tool. none: P(some "
+                f"tool can do it), as if every second request could not be met, is below {NOTHING_BELOW}. "
+                "weak: neither."
             ),
             "at most: the upper end of Wilson's 95 % interval.",
             (

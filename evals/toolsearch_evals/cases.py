@@ -16,7 +16,7 @@ from typing import Any
 
 import toolsearch_datasets
 from toolsearch import Catalog, DefinitionError, SetupError, Tool, tool
-from toolsearch.queries import Examples
+from toolsearch.catalog import Examples
 
 __all__ = ["Case", "Dataset", "Groups", "load", "only", "read_samples", "require_gold"]
 

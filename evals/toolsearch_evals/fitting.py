@@ -1,4 +1,4 @@
-"""Fitting confidence: from searches with labels to a `toolsearch.confidence.Fit`, and the file that fits are kept in.
+"""Fitting confidence: from searches with labels to a `toolsearch.search.Fit`, and the file that fits are kept in.
 
 Needs numpy.
 """
@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from toolsearch import SetupError
-from toolsearch.confidence import FORMAT, Fit, evidence, read_fits
+from toolsearch.search import Fit
+from toolsearch.search.confidence import FORMAT, evidence, read_fits
 from toolsearch_evals.cases import Case
 
 __all__ = ["Search", "fit", "write_fits"]

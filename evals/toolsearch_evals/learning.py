@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from toolsearch import Caller, Catalog, Hit, SetupError, ToolCall, ToolSearch
-from toolsearch.learned import Learned
+from toolsearch.search import Learned
 from toolsearch_evals.arguments import smallest
 from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.cases import Dataset

@@ -15,7 +15,7 @@ from rich.text import Text
 
 import toolsearch_datasets
 from toolsearch import SetupError
-from toolsearch.queries import Examples
+from toolsearch.catalog import Examples
 from toolsearch_evals.cases import Dataset, load, only, read_samples, require_gold
 from toolsearch_evals.report import FORMS, Report, write
 from toolsearch_evals.savings import Mode

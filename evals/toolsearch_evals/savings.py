@@ -14,7 +14,7 @@ from itertools import pairwise
 from operator import add
 from typing import Any, Literal
 
-from toolsearch import Catalog, SetupError, Tool, ToolSearch
+from toolsearch import Catalog, Settings, SetupError, Tool, ToolSearch
 from toolsearch.tokens import TokenCounter, counter
 from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.cases import Case, Dataset
@@ -183,7 +183,8 @@ class _NoIndex:
 def _search(held: list[Tool], arm: _Arm) -> ToolSearch:
     if arm == _STATIC:
         return ToolSearch(Catalog(held), _NoIndex(), run=answer, mode="static", max_tools=len(held) + 2)
-    return ToolSearch(Catalog(held), open_backend(arm.index), run=answer, mode=arm.mode)
+    settings = Settings.from_mapping({"mode": arm.mode})
+    return ToolSearch(Catalog(held), open_backend(arm.index), run=answer, settings=settings)
 
 
 def _row(cell: _Cell, static: list[tuple[int, Played]], runs: list[tuple[int, Played]], plan: Plan) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The search backends of toolsearch, one module each; opened by name through `toolsearch.index.open_index`.
+"""The search backends of toolsearch, one module each; opened by name through `toolsearch.open_index`.
 
 document    how a tool becomes text        text, stem   the one lexical analysis chain
 impacts     what a word weighs, and what is evidence    folders     an index on disk, shared and checked

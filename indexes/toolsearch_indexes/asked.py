@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from toolsearch.index import QUERY_CHARACTERS, Matched
+from toolsearch.protocols import Matched
+from toolsearch.search.index import QUERY_CHARACTERS
 from toolsearch_indexes.impacts import IN_NAME, cut, fields_of, name_term, rarity
 from toolsearch_indexes.spelling import Vocabulary
 from toolsearch_indexes.stem import stem

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 from toolsearch.errors import MissingExtra
-from toolsearch.index import ToolIndex
+from toolsearch.protocols import ToolIndex
 from toolsearch_indexes.hybrid import HybridIndex
 from toolsearch_indexes.keyword import KeywordIndex
 

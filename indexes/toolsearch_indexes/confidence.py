@@ -12,8 +12,9 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolsearch.confidence import DEPTH, Fit
-from toolsearch.index import Matched, Scored
+from toolsearch.protocols import Matched, Scored
+from toolsearch.search import Fit
+from toolsearch.search.confidence import DEPTH
 from toolsearch_indexes.asked import Asked
 from toolsearch_indexes.impacts import PEAK, rarity
 from toolsearch_indexes.text import ACTIONS

@@ -16,7 +16,8 @@ from dataclasses import replace
 
 from toolsearch.catalog import Tool
 from toolsearch.errors import QueryError, SetupError
-from toolsearch.index import QUERY_CHARACTERS, Scored
+from toolsearch.protocols import Scored
+from toolsearch.search.index import QUERY_CHARACTERS
 from toolsearch_indexes.confidence import DEPTH, Answer, Candidate, answer, fitted, placed, reachable, usual_cosine
 from toolsearch_indexes.document import texts
 from toolsearch_indexes.encoders import Encoder, EncoderError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 
 from toolsearch.catalog import Tool
-from toolsearch.index import Matched, Scored
+from toolsearch.protocols import Matched, Scored
 from toolsearch_indexes.asked import Asked, read
 from toolsearch_indexes.confidence import DEPTH, Candidate, WordSignals, answer, fitted, placed, reachable
 from toolsearch_indexes.impacts import impacts

@@ -19,7 +19,7 @@ from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from toolsearch.catalog import Tool
 from toolsearch.errors import QueryError
-from toolsearch.index import Matched, Scored
+from toolsearch.protocols import Matched, Scored
 from toolsearch_indexes.document import FIELDS, texts
 from toolsearch_indexes.keyword import KeywordIndex
 

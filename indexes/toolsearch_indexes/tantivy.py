@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any
 
-from toolsearch.calls import clean
 from toolsearch.catalog import Tool
 from toolsearch.errors import MissingExtra, SetupError
-from toolsearch.index import Scored
+from toolsearch.protocols import Scored
+from toolsearch.support.text import clean
 from toolsearch_indexes.asked import read
 from toolsearch_indexes.confidence import DEPTH, Candidate, WordSignals, answer, fitted, name_of, placed, reachable
 from toolsearch_indexes.folders import Folder

@@ -17,10 +17,12 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from toolsearch.catalog import Tool
-from toolsearch.confidence import PROBE, PROBED, Fit
 from toolsearch.errors import MissingExtra, QueryError, SetupError
-from toolsearch.index import QUERY_CHARACTERS, Matched, Scored
-from toolsearch.options import number
+from toolsearch.protocols import Matched, Scored
+from toolsearch.search import Fit
+from toolsearch.search.confidence import PROBE, PROBED
+from toolsearch.search.index import QUERY_CHARACTERS
+from toolsearch.support.checks import number
 from toolsearch_indexes.confidence import (
     DEPTH,
     NEIGHBOURS,

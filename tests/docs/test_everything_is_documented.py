@@ -9,7 +9,7 @@ import pytest
 import typer
 
 import toolsearch
-from toolsearch import commands
+from toolsearch.cli import commands
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = "\n".join(page.read_text("utf-8") for page in [*ROOT.glob("README.md"), *sorted((ROOT / "docs").rglob("*.md"))])

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from toolsearch.arguments import validate_arguments
+from toolsearch.schemas.validation import validate_arguments
 from toolsearch_evals.arguments import smallest
 from toolsearch_evals.cases import load
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from toolsearch import Catalog, SetupError, open_index
-from toolsearch.confidence import Fit, read_fits
+from toolsearch.search.confidence import Fit, read_fits
 from toolsearch.testing import FixedIndex
 from toolsearch_evals.calibrate import _probe, _Remembered, calibrate, searches
 from toolsearch_evals.cases import Case, Dataset, load

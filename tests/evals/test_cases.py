@@ -9,7 +9,7 @@ import pytest
 
 import toolsearch_datasets
 from toolsearch import SetupError
-from toolsearch.queries import Examples
+from toolsearch.catalog.examples import Examples
 from toolsearch_evals.cases import Case, Dataset, load, only, read_samples, require_gold
 from toolsearch_evals.check import problems
 

@@ -9,7 +9,7 @@ import pytest
 from rich.console import Console
 from typer.testing import CliRunner
 
-from toolsearch.cli import main
+from toolsearch.cli.main import main
 from toolsearch_evals.cases import load
 from toolsearch_evals.cli import app
 from toolsearch_evals.demo import PLAN, demo

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch.session import Shown
+from toolsearch.catalog.tools import Shown
 from toolsearch.tokens import ESTIMATE, counter
 from toolsearch.wires import anthropic, openai_chat
 from toolsearch_evals.cases import load

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from toolsearch.confidence import PROBE
+from toolsearch.search.confidence import PROBE
 from toolsearch_indexes.text import content_words
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from toolsearch import Catalog, ToolSearch, find, open_index
-from toolsearch.confidence import read_fits
+from toolsearch.search.confidence import read_fits
 from toolsearch_indexes.confidence import SHIPPED, fitted
 from toolsearch_indexes.encoders import open_encoder
 from toolsearch_indexes.hybrid import HybridIndex

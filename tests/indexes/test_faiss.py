@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from toolsearch import Catalog, SetupError, Tool
-from toolsearch.index import Scored
+from toolsearch.protocols import Scored
 from toolsearch.testing import check_index
 from toolsearch_indexes import faiss as module
 from toolsearch_indexes.faiss import FaissIndex, Structure

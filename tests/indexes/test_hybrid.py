@@ -172,7 +172,7 @@ def test_a_tool_that_the_encoder_refuses_waits_alone_and_the_others_keep_meaning
     encoder = Picky("poison", error)
     bad = {"name": "poison", "description": "poison the weather"}
     catalog, index = filled(HybridIndex(encoder), [OFFICE[4], bad, *many, *OFFICE[:4], *OFFICE[5:]])
-    hits = find(catalog, index, "make this picture smaller", none=0)
+    hits = find(catalog, index, "make this picture smaller", nothing_below=0)
     assert hits[0].tool.id == "resize_image"
     assert hits[0].confidence is not None
     assert hits.degraded == "1 tool is searched by words only: it could not be encoded"

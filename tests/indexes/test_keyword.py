@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolsearch import Catalog
-from toolsearch.index import Scored
+from toolsearch.protocols import Scored
 from toolsearch_indexes.keyword import KeywordIndex
 
 both_postings = pytest.mark.parametrize("arrays_from", [0, 2_000], ids=["arrays", "dicts"])

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsearch import Catalog, QueryError
-from toolsearch.index import Hits, find
+from toolsearch.search.index import Hits, find
 from toolsearch_indexes.keyword import KeywordIndex
 from toolsearch_indexes.regex import RegexIndex
 

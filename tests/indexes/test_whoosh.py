@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from toolsearch import Catalog, SetupError, Tool, ToolSearch
-from toolsearch.index import Scored, find
+from toolsearch.protocols import Scored
+from toolsearch.search.index import find
 from toolsearch.testing import check_index
 from toolsearch_indexes.keyword import KeywordIndex
 from toolsearch_indexes.whoosh import WhooshIndex

@@ -7,14 +7,14 @@ from typing import Any
 
 import pytest
 
-from toolsearch.agent import Agent
-from toolsearch.seams import Finished, Paused
+from toolsearch.events.requests import Finished, Paused
+from toolsearch.loop.agent import Agent
 
 PATIENCE = 20.0  # seconds a test waits for another thread before it fails
 
 
 class Drive:
-    """Runs an agent by one of the two drivers: `drive(agent, said, session=…)` gives the result."""
+    """Runs an agent by one of the two drivers: `drive(agent, said, conversation_id=…)` gives the result."""
 
     def __init__(self, name: str) -> None:
         self.name = name

@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from toolsearch import Caller, Catalog, SetupError, StateError, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import Answers, ModelReplied, Noted, ToolApproved, ToolDenied, ToolWaiting, UserSaid, stored
+from toolsearch.events.facts import Answers, ModelReplied, Noted, ToolApproved, ToolDenied, ToolWaiting, UserSaid
+from toolsearch.events.journal import stored
+from toolsearch.events.requests import Answer, Approve, Call, CallModel, Deny, Finished, Paused, Waiting
 from toolsearch.layers import Policy, approval
-from toolsearch.seams import Answer, Approve, Call, CallModel, Deny, Finished, Paused, Waiting
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 
@@ -93,7 +94,7 @@ def test_all_gated_calls_of_a_round_are_one_question_keyed_by_call_id(drive: Any
     agent = office.agent(
         approval(person), [("c1", "pay", {"who": "ana"}), ("c2", "look", {}), ("c3", "send_mail", {"to": "bob"})]
     )
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert [[(each.id, each.name, each.kind) for each in asked] for asked in person.asked] == [
         [("c1", "pay", "approval"), ("c3", "send_mail", "approval")]
     ]
@@ -139,7 +140,7 @@ def test_what_is_no_approval_is_a_refusal(drive: Any, decision: Any) -> None:
     """PG-16: anything but the approve answer declines."""
     office = Office()
     agent = office.agent(approval(Person(decision)), [pay()])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert not office.did
     assert statuses(agent) == ["denied"]
 
@@ -149,7 +150,7 @@ def test_a_handler_that_fails_declines_all_it_was_asked_and_nothing_else(drive: 
     """PG-16: an error while asking."""
     office = Office()
     agent = office.agent(approval(Person(broken)), [pay(), ("look", {}), ("send_mail", {"to": "bob"})])
-    result = drive(agent, "Go", session="s")
+    result = drive(agent, "Go", conversation_id="s")
     assert isinstance(result, Finished)
     assert office.did == ["look"]
     assert statuses(agent) == ["denied", "ok", "denied"]
@@ -162,7 +163,7 @@ def test_a_handler_that_fails_declines_all_it_was_asked_and_nothing_else(drive: 
 def test_a_handler_that_answers_with_something_else_than_decisions_has_failed(drive: Any) -> None:
     office = Office()
     agent = office.agent(approval(lambda waiting: True), [pay()])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert not office.did
     assert statuses(agent) == ["denied"]
 
@@ -176,7 +177,7 @@ def test_no_answer_in_time_is_a_refusal_that_says_so(drive: Any) -> None:
         return {each.id: True for each in waiting}
 
     agent = office.agent(approval(ask, seconds=0.05), [pay()])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     release.set()
     assert not office.did
     assert statuses(agent) == ["expired"]
@@ -197,9 +198,9 @@ def test_a_policy_that_fails_lets_nothing_of_the_round_run(drive: Any, is_async:
     agent = office.agent(approval(Person(), when=awhen if is_async else when), [("look", {}), pay()])
     if is_async and not drive.is_async:
         with pytest.raises(SetupError, match="arun"):
-            drive(agent, "Go", session="s")
+            drive(agent, "Go", conversation_id="s")
     else:
-        drive(agent, "Go", session="s")
+        drive(agent, "Go", conversation_id="s")
         assert statuses(agent) == ["denied", "denied"]
     assert not office.did
 
@@ -208,7 +209,7 @@ def test_a_policy_that_says_nothing_clear_has_failed(drive: Any) -> None:
     """One that forgets to return lets nothing through."""
     office = Office()
     agent = office.agent(approval(Person(), when=lambda call: None), [pay()])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert not office.did
     assert statuses(agent) == ["denied"]
 
@@ -223,7 +224,7 @@ def test_a_turn_that_is_cancelled_while_it_asks_leaves_a_whole_conversation(driv
         return {each.id: True for each in waiting}
 
     agent = office.agent(approval(ask), [pay()])
-    wait = drive.beside(agent, "Go", session="s")
+    wait = drive.beside(agent, "Go", conversation_id="s")
     assert asked.wait(20)
     agent.cancel("s")
     assert wait().reason == "cancelled"
@@ -239,7 +240,7 @@ def test_a_refusal_is_a_result_with_a_reason_and_says_that_it_is_a_decision(driv
     """NA-8, PG-15: nothing is raised; nothing ran, do not retry or work around, acknowledge."""
     office = Office()
     agent = office.agent(approval(Person(Deny("too dear"))), [pay()], "Then I leave it.")
-    result = drive(agent, "Go", session="s")
+    result = drive(agent, "Go", conversation_id="s")
     assert result.text == "Then I leave it."
     (message,) = [m for m in agent.conversation("s").transcript if isinstance(m, Answers)]
     assert message.results[0].data == {"rejected": True, "reason": "too dear"}
@@ -252,7 +253,7 @@ def test_a_refusal_without_a_reason_has_the_usual_one(drive: Any) -> None:
     """NA-8."""
     office = Office()
     agent = office.agent(approval(Person(False)), [pay()])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     (message,) = [m for m in agent.conversation("s").transcript if isinstance(m, Answers)]
     assert message.results[0].data == {"rejected": True, "reason": "rejected by the user"}
 
@@ -261,12 +262,12 @@ def test_a_declined_tool_stays_declined_for_the_turn_whatever_its_arguments(driv
     """PG-13, PG-14: the model asks again, the person is not asked again; the next turn begins anew."""
     office, person = Office(), Person(False, True)
     agent = office.agent(approval(person), [pay("ana")], [pay("ana", 2), ("look", {})], "No.", [pay("ana")], "Yes.")
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert len(person.asked) == 1
     assert statuses(agent) == ["denied", "denied", "ok"]
     assert "declined earlier in this turn" in answers(agent)[1][1]
     assert [fact.note["outcome"] for fact in facts(agent, Noted)] == ["declined-repeat"]
-    drive(agent, "Please do pay her", session="s")
+    drive(agent, "Please do pay her", conversation_id="s")
     assert office.did == ["look", "pay ana 1"]
 
 
@@ -275,7 +276,7 @@ def test_a_decision_may_change_the_arguments_and_they_are_checked_again(drive: A
     office = Office()
     right, wrong = Approve({"who": "ana", "amount": 5}), Approve({"who": "ana", "amount": "lots"})
     agent = office.agent(approval(Person(right, wrong)), [pay("ana", 500)], [pay("bob", 500)])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert office.did == ["pay ana 5"]
     assert statuses(agent) == ["ok", "invalid_arguments"]
 
@@ -284,7 +285,7 @@ def test_a_person_may_answer_in_the_tools_place(drive: Any) -> None:
     office = Office()
     done = Answer("I have paid her in cash.", said=UserSaid("Here is the receipt."))
     agent = office.agent(approval(Person(done)), [pay()], "Good.")
-    assert isinstance(drive(agent, "Go", session="s"), Finished)
+    assert isinstance(drive(agent, "Go", conversation_id="s"), Finished)
     assert answers(agent) == [("ok", "I have paid her in cash.")]
     assert [type(m).__name__ for m in agent.conversation("s").transcript] == [
         "UserSaid", "ModelReplied", "Answers", "UserSaid", "ModelReplied"
@@ -299,7 +300,7 @@ def test_a_person_may_answer_in_the_tools_place(drive: Any) -> None:
 def test_gated_tools_may_be_named_by_id_or_name(drive: Any, names: Any) -> None:
     office, person = Office(), Person(False)
     agent = office.agent(approval(person, when=names), [pay(), ("look", {}), ("send_mail", {"to": "bob"})])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     gated = {"look"} | ({"pay"} if len(names) == 2 else set())
     assert {each.name for each in person.asked[0]} == gated
     assert "mail bob" in office.did
@@ -311,14 +312,14 @@ def test_a_policy_says_for_each_call_whether_who_and_for_how_long(drive: Any) ->
 
     def when(call: Call) -> Policy | bool:
         assert call.caller == Caller("ana")
-        if call.asked.name != "pay":
+        if call.judged.name != "pay":
             return False
         return Policy(call.arguments["amount"] > 100, approver="finance", seconds=60)
 
     agent = office.agent(
         approval(person, when=when), [pay("ana", 5), pay("bob", 500), ("look", {})], clock=lambda: 1_000.0
     )
-    drive(agent, "Go", session="s", caller=Caller("ana"))
+    drive(agent, "Go", conversation_id="s", caller=Caller("ana"))
     ((waiting,),) = person.asked
     assert waiting.arguments["who"] == "bob"
     assert waiting.fact.data == {"approver": "finance"}
@@ -332,7 +333,7 @@ def test_a_call_through_the_bridge_is_asked_about_by_its_own_name(drive: Any) ->
     search = ToolSearch(office.catalog, mode="bridge", not_loaded="run")
     script = [[("call_tool", {"name": "pay", "arguments": {"who": "ana"}})]]
     agent = Agent(ScriptedModel(*script), search, layers=[approval(person)])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert [each.name for each in person.asked[0]] == ["pay"]
     assert not office.did
 
@@ -342,7 +343,7 @@ def test_searches_and_calls_that_cannot_run_are_not_asked_about(drive: Any) -> N
     search = ToolSearch(office.catalog, mode="append")
     script = [[("search_tools", {"queries": ["pay"]}), ("no_such", {}), ("pay", {"amount": "x"})]]
     agent = Agent(ScriptedModel(*script), search, layers=[approval(person, when=lambda call: True)])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert not person.asked
 
 
@@ -356,17 +357,17 @@ def test_an_approval_can_be_remembered_for_the_tool_in_this_conversation_only(dr
         approval(person), [pay("ana")], [pay("bob")], "Paid.", [pay("cid"), ("send_mail", {"to": "x"})], "Sent.",
         [pay("dan")],
     )  # fmt: skip
-    drive(agent, "Go", session="s")
-    drive(agent, "Go on", session="s")
+    drive(agent, "Go", conversation_id="s")
+    drive(agent, "Go on", conversation_id="s")
     assert [[each.name for each in asked] for asked in person.asked] == [["pay"], ["send_mail"]]
-    drive(agent, "Go", session="other")
+    drive(agent, "Go", conversation_id="other")
     assert len(person.asked) == 3, "another conversation is asked for itself"
 
 
 def test_an_approval_can_be_remembered_for_the_session(drive: Any) -> None:
     office, person = Office(), Person(Approve(remember="session"))
     agent = office.agent(approval(person), [pay("ana")], [("send_mail", {"to": "x"}), pay("bob")])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert len(person.asked) == 1
     assert office.did == ["pay ana 1", "mail x", "pay bob 1"]
 
@@ -381,7 +382,7 @@ def test_a_changed_definition_is_asked_about_again(drive: Any, scope: str) -> No
         return [pay("bob")]
 
     agent = office.agent(approval(person), [pay("ana")], changes, [pay("cid")])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert [asked[0].arguments["who"] for asked in person.asked] == ["ana", "bob"] + (
         ["cid"] if scope == "tool" else []
     )
@@ -399,7 +400,7 @@ def test_the_approval_of_one_servers_tool_says_nothing_of_anothers_of_that_name(
     names = {shown.tool.server: shown.name for shown in search.session().tools()}
     script = [[(names["bank"], {})], [(names["bank"], {})], [(names["casino"], {})]]
     agent = Agent(ScriptedModel(*script), search, layers=[approval(person)])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert [asked[0].call.tool for asked in person.asked] == ["bank/pay", "casino/pay"]
     assert did == ["bank", "bank"]
 
@@ -410,7 +411,7 @@ def test_the_approval_of_one_servers_tool_says_nothing_of_anothers_of_that_name(
 def test_a_layer_or_a_policy_may_always_ask(drive: Any, never: dict[str, Any]) -> None:
     office, person = Office(), Person(Approve(remember="session"), Approve(remember="tool"))
     agent = office.agent(approval(person, **never), [pay("ana")], [pay("bob")])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert len(person.asked) == 2
 
 
@@ -427,26 +428,26 @@ def test_without_a_handler_the_others_run_and_the_turn_waits_until_all_are_decid
     office = Office()
     model = ScriptedModel([("p1", "pay", {"who": "ana"}), ("p2", "pay", {"who": "bob"}), ("p3", "look", {})], "Done.")
     agent = Agent(model, office.search, layers=[approval()])
-    paused = drive(agent, "Go", session="s")
+    paused = drive(agent, "Go", conversation_id="s")
     assert isinstance(paused, Paused)
     assert [each.id for each in paused.waiting] == ["p1", "p2"]
     assert office.did == ["look"], "what nobody has to approve has run"
 
-    paused = drive(agent, session="s", decisions={"p1": Deny("no")})
+    paused = drive(agent, conversation_id="s", decisions={"p1": Deny("no")})
     assert isinstance(paused, Paused)
     assert [each.id for each in paused.waiting] == ["p2"]
     assert len(model.requests) == 1, "the model is asked when all are settled"
     with pytest.raises(StateError, match="'p1' waits for no decision; waiting are: 'p2'"):
-        drive(agent, session="s", decisions={"p1": Approve()})
+        drive(agent, conversation_id="s", decisions={"p1": Approve()})
     with pytest.raises(StateError, match="'old_id'"):
-        drive(agent, session="s", decisions={"p2": Approve(), "old_id": Approve()})
+        drive(agent, conversation_id="s", decisions={"p2": Approve(), "old_id": Approve()})
     assert office.did == ["look"]
 
-    finished = drive(agent, session="s", decisions={"p2": Approve()})
+    finished = drive(agent, conversation_id="s", decisions={"p2": Approve()})
     assert finished.text == "Done."
     assert office.did == ["look", "pay bob 1"]
     with pytest.raises(StateError, match="'p2' waits for no decision; waiting are: none"):
-        drive(agent, session="s", decisions={"p2": Approve()})
+        drive(agent, conversation_id="s", decisions={"p2": Approve()})
     assert statuses(agent) == ["denied", "ok", "ok"]
     assert office.did == ["look", "pay bob 1"], "it ran exactly once"
 
@@ -454,10 +455,10 @@ def test_without_a_handler_the_others_run_and_the_turn_waits_until_all_are_decid
 def test_another_process_goes_on_with_what_the_store_holds(drive: Any) -> None:
     office = Office()
     one = office.agent(approval(), [("c1", "pay", {"who": "ana"})])
-    assert isinstance(drive(one, "Go", session="s"), Paused)
+    assert isinstance(drive(one, "Go", conversation_id="s"), Paused)
     other = office.agent(approval(), "Paid.")
     other.store.append("s", 0, [stored(fact) for fact in one.conversation("s").journal])
-    result = drive(other, session="s", decisions={"c1": Approve({"who": "ana", "amount": 7}, remember="tool")})
+    result = drive(other, conversation_id="s", decisions={"c1": Approve({"who": "ana", "amount": 7}, remember="tool")})
     assert result.text == "Paid."
     assert office.did == ["pay ana 7"]
     assert facts(other, ToolApproved)[0].remember == "tool"
@@ -467,10 +468,10 @@ def test_a_waiting_call_expires(drive: Any) -> None:
     """NA-8: with {expired true}; a decision that comes too late changes nothing."""
     office, now = Office(), [1_000.0]
     agent = office.agent(approval(ttl_seconds=60), [("c1", "pay", {"who": "ana"})], clock=lambda: now[0])
-    paused = drive(agent, "Go", session="s")
+    paused = drive(agent, "Go", conversation_id="s")
     assert paused.waiting[0].fact.expires_at == 1_060.0
     now[0] = 1_060.0
-    drive(agent, session="s", decisions={"c1": True})
+    drive(agent, conversation_id="s", decisions={"c1": True})
     assert not office.did
     assert statuses(agent) == ["expired"]
     (fact,) = facts(agent, ToolDenied)
@@ -482,8 +483,8 @@ def test_a_waiting_call_expires(drive: Any) -> None:
 def test_a_new_message_declines_what_was_waiting(drive: Any) -> None:
     office = Office()
     agent = office.agent(approval(), [pay()], "Then not.")
-    drive(agent, "Go", session="s")
-    result = drive(agent, "Forget it", session="s")
+    drive(agent, "Go", conversation_id="s")
+    result = drive(agent, "Forget it", conversation_id="s")
     assert result.text == "Then not."
     assert statuses(agent) == ["denied"]
     assert not office.did
@@ -498,13 +499,13 @@ def test_what_was_asked_before_a_crash_is_not_asked_again(drive: Any) -> None:
 
     one = office.agent(approval(crash), [("c1", "pay", {"who": "ana"})])
     with pytest.raises(KeyboardInterrupt):
-        drive(one, "Go", session="s")
+        drive(one, "Go", conversation_id="s")
     journal = one.conversation("s").journal
     asked = next(at for at, fact in enumerate(journal) if isinstance(fact, ToolWaiting))
     other = office.agent(approval(Person()), "Done.")
     other.store.append("s", 0, [stored(fact) for fact in journal[: asked + 1]])
-    assert isinstance(drive(other, session="s"), Paused)
-    assert drive(other, session="s", decisions={"c1": True}).text == "Done."
+    assert isinstance(drive(other, conversation_id="s"), Paused)
+    assert drive(other, conversation_id="s", decisions={"c1": True}).text == "Done."
     assert office.did == ["pay ana 1"]
 
 
@@ -517,7 +518,7 @@ def test_independent_proposals_are_decided_one_by_one_and_end_the_turn(drive: An
 
     def propose(_: CallModel) -> Any:
         from toolsearch import ToolCall
-        from toolsearch.events import Reply
+        from toolsearch.events.facts import Reply
 
         calls = (
             ToolCall("p1", "pay", {"who": "ana"}),
@@ -528,15 +529,15 @@ def test_independent_proposals_are_decided_one_by_one_and_end_the_turn(drive: An
 
     model = ScriptedModel(propose, "What I propose is settled.")
     agent = Agent(model, office.search, layers=[approval(independent=True)])
-    paused = drive(agent, "Go", session="s")
+    paused = drive(agent, "Go", conversation_id="s")
     assert [each.id for each in paused.waiting] == ["p1", "p2"]
     assert office.did == ["look"]
-    assert isinstance(drive(agent, session="s", decisions={"p2": True}), Paused)
+    assert isinstance(drive(agent, conversation_id="s", decisions={"p2": True}), Paused)
     assert office.did == ["look", "pay bob 1"], "it does not wait for the other"
-    result = drive(agent, session="s", decisions={"p1": False})
+    result = drive(agent, conversation_id="s", decisions={"p1": False})
     assert (result.reason, result.text) == ("proposed", "I propose two payments.")
     assert len(model.requests) == 1
-    assert drive(agent, "And?", session="s").text == "What I propose is settled."
+    assert drive(agent, "And?", conversation_id="s").text == "What I propose is settled."
     assert isinstance(model.requests[1].transcript[2], Answers), "what became of them is read in the next turn"
 
 
@@ -567,6 +568,6 @@ def test_what_was_settled_says_whether_a_tool_changes_something(drive: Any) -> N
     """Replay reads no catalog: the kind is in the fact."""
     office = Office()
     agent = office.agent(approval(Person(True)), [pay(), ("look", {})])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     (reply,) = [fact for fact in facts(agent, ModelReplied) if fact.calls]
     assert [call.action for call in reply.calls] == [True, False]

@@ -9,13 +9,12 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from toolsearch import Caller, SetupError, StateError, ToolCall, ToolSearch, tool
-from toolsearch.conversation import Conversation
-from toolsearch.events import (
+from toolsearch.events.facts import (
     Answers,
-    Asked,
     Compacted,
     Ending,
     Event,
+    JudgedCall,
     ModelReplied,
     Note,
     Noted,
@@ -31,10 +30,10 @@ from toolsearch.events import (
     ToolsUnloaded,
     ToolWaiting,
     UserSaid,
-    cleaned,
-    stored,
 )
-from toolsearch.seams import CallModel, CallTools, Finished, Paused
+from toolsearch.events.journal import cleaned, stored
+from toolsearch.events.requests import CallModel, CallTools, Finished, Paused
+from toolsearch.loop.conversation import Conversation
 
 
 def definition(name: str, **more: Any) -> dict[str, Any]:
@@ -69,7 +68,7 @@ def known(conversation: Conversation) -> Any:
 
 
 def asks(*ids: str, **more: Any) -> ModelReplied:
-    return ModelReplied("", tuple(Asked(i, "look", {}, tool="look", given={}, **more) for i in ids))
+    return ModelReplied("", tuple(JudgedCall(i, "look", {}, tool="look", given={}, **more) for i in ids))
 
 
 def answer(call_id: str, text: str = "seen", status: Any = "ok", data: Any = None) -> ToolReturned:
@@ -135,7 +134,7 @@ ILLEGAL: list[tuple[list[Event], Any, str]] = [
     (OVER, RunEnded("answered"), "no turn is going on"),
     (OVER, Ending("limit"), "no turn is going on"),
     (FRESH, TextDelta("hi"), "is no fact"),
-    (FRESH, Asked("c1", "look"), "is no fact"),
+    (FRESH, JudgedCall("c1", "look"), "is no fact"),
     (FRESH, None, "is no fact"),
 ]
 
@@ -182,7 +181,7 @@ def test_what_is_decided_about_something_a_call_began_is_handed_on_to_it(decisio
     for fact in (ToolStarted("c1"), ToolWaiting("c1", "delegated", "again")):
         conversation.apply(fact)
     assert [each.question for each in conversation.waiting] == ["again"]
-    again = Conversation.replay(SEARCH, conversation.export(), session_id=conversation.id)
+    again = Conversation.replay(SEARCH, conversation.export(), conversation_id=conversation.id)
     assert (again.waiting, again.next()) == (conversation.waiting, conversation.next())
 
 
@@ -340,7 +339,7 @@ class Life:
             return
         drawn = self.draw(st.lists(CALLS, max_size=3))
         calls = [ToolCall(self.draw(st.sampled_from(["c", "", "d"])), *each) for each in drawn]
-        asked = self.conversation.settled(calls)
+        asked = self.conversation.decide_calls(calls)
         self.apply(ModelReplied("hm", asked, raw={"a": (1, "\udfff")}))
         if revealed := tuple(i for each in asked for i in each.reveal):
             self.conversation.session.load(revealed)
@@ -363,7 +362,7 @@ class Life:
             case _:
                 self.finish(call)
 
-    def finish(self, call: Asked) -> None:
+    def finish(self, call: JudgedCall) -> None:
         session = self.conversation.session
         if call.kind == "answered":
             self.apply(ToolReturned(call.id, call.status, call.answer))
@@ -393,7 +392,7 @@ def test_replay_equals_live_after_every_fact(life: Life) -> None:
     """Read back from JSON, at each place of the journal: the same state, the same next step, the same tools."""
     lines = json.loads(json.dumps(life.conversation.export()))
     for length, was in enumerate(life.known):
-        again = Conversation.replay(SEARCH, lines[:length], session_id="life", caller=Caller("ana"))
+        again = Conversation.replay(SEARCH, lines[:length], conversation_id="life", caller=Caller("ana"))
         assert known(again) == was
         assert again.export() == lines[:length]
 
@@ -410,7 +409,7 @@ class Forgetful(Conversation):
 
 def test_the_property_above_finds_a_fact_that_is_not_written_down() -> None:
     conversation = begun(asks("c1"), ToolWaiting("c1"), kind=Forgetful)
-    again = Conversation.replay(SEARCH, conversation.export(), session_id=conversation.id)
+    again = Conversation.replay(SEARCH, conversation.export(), conversation_id=conversation.id)
     assert known(again) != known(conversation)
 
 
@@ -420,10 +419,10 @@ def test_a_replay_needs_neither_the_tools_that_were_called_nor_the_live_session(
     elsewhere = ToolSearch([definition("other")])
     again = Conversation.replay(elsewhere, conversation.export())
     assert again.transcript == conversation.transcript
-    assert again.next() == Finished("42", "returned directly", session_id=again.id)
+    assert again.next() == Finished("42", "returned directly", conversation_id=again.id)
     session = SEARCH.session("shared")
     session.handle(ToolCall("s", "search_tools", {"queries": ["select:box_1"]}))
-    assert Conversation.replay(SEARCH, [], session_id="shared").session.loaded == ()
+    assert Conversation.replay(SEARCH, [], conversation_id="shared").session.loaded == ()
     assert SEARCH.session("shared") is session
 
 
@@ -440,13 +439,13 @@ def test_what_was_callable_when_the_reply_came_is_callable_after_a_restart(setti
     conversation.apply(UserSaid("hi"))
     conversation.next()
     if settings["mode"] != "static":
-        (asked,) = conversation.settled([ToolCall("s", "search_tools", {"queries": ["select:box_1"]})])
+        (asked,) = conversation.decide_calls([ToolCall("s", "search_tools", {"queries": ["select:box_1"]})])
         conversation.apply(ModelReplied(calls=(asked,)))
         result = conversation.session.handle(ToolCall("s", asked.name, asked.arguments))
         conversation.apply(ToolsFound("s", ("box_1",), session=conversation.session.export()))
         conversation.apply(ToolReturned("s", "ok", result.content))
         conversation.next()
-    (asked,) = conversation.settled([ToolCall("c", "box_1", {})])
+    (asked,) = conversation.decide_calls([ToolCall("c", "box_1", {})])
     assert asked.kind == "tool"
     conversation.apply(ModelReplied(calls=(asked,)))
     conversation.apply(ToolWaiting("c"))
@@ -479,9 +478,9 @@ def test_a_broken_session_in_a_journal_is_refused() -> None:
 
 def test_next_walks_through_a_turn() -> None:
     conversation = Conversation(SEARCH.session("walk"))
-    assert conversation.next() == Finished("", "nothing was said", session_id="walk")
+    assert conversation.next() == Finished("", "nothing was said", conversation_id="walk")
     conversation.apply(RunBegan("r1"))
-    assert conversation.next() == Finished("", "nothing was said", session_id="walk")
+    assert conversation.next() == Finished("", "nothing was said", conversation_id="walk")
     conversation.apply(UserSaid("hi"))
     command = conversation.next()
     assert isinstance(command, CallModel)
@@ -540,7 +539,7 @@ def test_SA42_NA10_tools_that_end_the_turn(
     marks: list[dict[str, bool]], status: Any, text: str | None, reason: str | None, value: Any
 ) -> None:
     """SA-42: only where all of a round return directly. NA-10, PG-6: where one that is terminal succeeds."""
-    calls = tuple(Asked(f"c{n}", "look", {}, tool="look", **each) for n, each in enumerate(marks))
+    calls = tuple(JudgedCall(f"c{n}", "look", {}, tool="look", **each) for n, each in enumerate(marks))
     conversation = begun(
         ModelReplied("", calls), answer("c1", "two", data={"n": 2}), answer("c0", "one", status, {"n": 1})
     )
@@ -553,7 +552,7 @@ def test_SA42_NA10_tools_that_end_the_turn(
 
 def test_tools_that_have_changed_meanwhile_do_not_hide_the_end() -> None:
     conversation = begun(asks("c1", terminal=True), ToolsUnloaded(told=("box_1 has changed",)), answer("c1", "one"))
-    assert conversation.next() == Finished("one", "terminal tool", session_id=conversation.id)
+    assert conversation.next() == Finished("one", "terminal tool", conversation_id=conversation.id)
 
 
 def test_what_the_user_said_during_the_last_call_is_still_answered() -> None:
@@ -565,11 +564,11 @@ def test_an_ending_waits_for_the_open_calls() -> None:
     conversation = begun(asks("c1"), Ending("limit", by="limits"), Ending("another", "no"))
     assert isinstance(conversation.next(), CallTools)
     conversation.apply(answer("c1"))
-    assert conversation.next() == Finished("", "limit", session_id=conversation.id)
+    assert conversation.next() == Finished("", "limit", conversation_id=conversation.id)
     last = begun(ModelReplied("Looking.", asks("c1").calls), answer("c1"), Ending("limit"))
-    assert last.next() == Finished("Looking.", "limit", session_id=last.id)  # NA-1: the last step's text
+    assert last.next() == Finished("Looking.", "limit", conversation_id=last.id)  # NA-1: the last step's text
     given = begun(asks("c1"), answer("c1"), Ending("limit", "Enough."))
-    assert given.next() == Finished("Enough.", "limit", session_id=given.id)
+    assert given.next() == Finished("Enough.", "limit", conversation_id=given.id)
     given.apply(RunEnded("limit", "Enough."))
     given.apply(RunBegan("r2"))
     given.apply(UserSaid("go on"))
@@ -584,7 +583,7 @@ def test_C16_call_ids_are_unique_over_the_conversation_and_change_only_if_they_m
     seen: list[str] = []
     for ids in (["call_0", "call_0"], [""], ["call_0", "new"], [None, 7, "x\ud800"]):
         calls = [ToolCall(i, "look", {"n": n}) for n, i in enumerate(ids)]  # type: ignore[arg-type]
-        asked = conversation.settled(calls)
+        asked = conversation.decide_calls(calls)
         assert [call.arguments for call in asked] == [call.arguments for call in calls]
         conversation.apply(ModelReplied(calls=asked))
         for call in asked:
@@ -605,7 +604,7 @@ def test_C16_ids_stay_distinct_whatever_they_look_like(replies: list[list[str]])
     conversation = begun()
     seen: list[str] = []
     for ids in replies:
-        asked = conversation.settled([ToolCall(i, "look", {}) for i in ids])
+        asked = conversation.decide_calls([ToolCall(i, "look", {}) for i in ids])
         conversation.apply(ModelReplied("", asked))
         for call in asked:
             conversation.apply(answer(call.id))
@@ -618,7 +617,7 @@ def test_C16_ids_stay_distinct_whatever_they_look_like(replies: list[list[str]])
 def test_a_call_is_settled_when_it_comes() -> None:
     conversation = begun()
     conversation.next()
-    found = conversation.settled(
+    found = conversation.decide_calls(
         [
             ToolCall("a", "look", '{"n": 1}'),
             ToolCall("b", "search_tools", {"queries": ["boxes"]}),
@@ -661,6 +660,6 @@ def test_C20_no_cut_parts_a_reply_from_its_answers() -> None:
         assert len(asked) == kinds.count(Answers)
 
 
-def test_a_session_id_must_be_text() -> None:
-    with pytest.raises(SetupError, match="a session id must be text, not 5"):
-        Conversation.replay(SEARCH, [], session_id=5)  # type: ignore[arg-type]
+def test_a_conversation_id_must_be_text() -> None:
+    with pytest.raises(SetupError, match="a conversation id must be text, not 5"):
+        Conversation.replay(SEARCH, [], conversation_id=5)  # type: ignore[arg-type]

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from toolsearch import Caller, SetupError, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import (
+from toolsearch.delegation import delegate, delegation
+from toolsearch.events.facts import (
     Answers,
     ModelCalled,
     Reply,
@@ -21,9 +21,10 @@ from toolsearch.events import (
     Usage,
     UserSaid,
 )
-from toolsearch.layers import approval, delegate, delegation, interaction, limits, retry, timeout, usage
-from toolsearch.layers.usage import Price, Quota, cost
-from toolsearch.seams import Answer, Approve, Call, CallModel, Deny, Finished, Paused
+from toolsearch.events.requests import Answer, Approve, Call, CallModel, Deny, Finished, Paused
+from toolsearch.layers import approval, interaction, limits, retry, timeout, usage
+from toolsearch.layers._usage import Price, Quota, cost
+from toolsearch.loop.agent import Agent
 from toolsearch.stores import SqliteStore
 from toolsearch.testing import ScriptedModel
 
@@ -68,7 +69,7 @@ def test_an_agent_is_a_tool_that_takes_a_task_and_answers(drive: Any) -> None:
     child = agent("It is 42.")
     parent = parent_of(child)
     assert parent.program.search.catalog["helper"].input_schema["required"] == ["task"]
-    result = drive(parent, "What is it?", session="desk")
+    result = drive(parent, "What is it?", conversation_id="desk")
     assert (result.text, result.reason) == ("So it is.", "answered")
     assert returned(parent, "desk").content == "It is 42."
     assert child.conversation("desk/h1").turn.said == "Find out"
@@ -84,7 +85,7 @@ def test_what_the_tool_hands_a_layer_is_the_childs_result(drive: Any) -> None:
             return result
 
     child = agent("It is 42.")
-    drive(parent_of(child, layers=[Looks()]), "What is it?", session="desk")
+    drive(parent_of(child, layers=[Looks()]), "What is it?", conversation_id="desk")
     assert seen == [Finished("It is 42.", "answered", None, "desk/h1", Usage(100, 0, 10, 1))]
 
 
@@ -94,14 +95,14 @@ def test_a_child_acts_for_the_same_caller_and_sees_at_most_what_the_caller_may(d
     for roles in ((), ("boss",)):
         child = agent([("s1", "secret", {})], lambda request: request.transcript[-1].results[0].status, tools=[secret])
         parent = parent_of(child)
-        drive(parent, "What is it?", session="desk", caller=Caller("ana", roles, "acme"))
+        drive(parent, "What is it?", conversation_id="desk", caller=Caller("ana", roles, "acme"))
         answers.append(returned(parent, "desk").content)
     assert answers == ["unknown", "ok"]
 
 
 def test_what_goes_wrong_in_a_child_is_an_answer(drive: Any) -> None:
     parent = parent_of(agent(ConnectionError("gone")))
-    result = drive(parent, "What is it?", session="desk")
+    result = drive(parent, "What is it?", conversation_id="desk")
     assert (result.reason, returned(parent, "desk").status) == ("answered", "failed")
     assert "ConnectionError: gone" in returned(parent, "desk").content
 
@@ -111,7 +112,7 @@ def test_a_child_that_ends_without_a_word_says_why(drive: Any) -> None:
         *[[("look", {})]] * 9, tools=[tool({"name": "look"}, run=lambda: "x")], layers=[limits(soft=1, hard=2)]
     )
     parent = parent_of(child)
-    drive(parent, "What is it?", session="desk")
+    drive(parent, "What is it?", conversation_id="desk")
     assert returned(parent, "desk").status == "failed"
     assert "round limit. Ask it for less" in returned(parent, "desk").content
 
@@ -122,7 +123,7 @@ def test_an_async_child_runs_in_arun_and_is_a_clear_answer_in_run(drive: Any, ca
 
     child = Agent(model, ToolSearch([], mode="static"))
     parent = parent_of(child)
-    drive(parent, "What is it?", session="desk")
+    drive(parent, "What is it?", conversation_id="desk")
     told = returned(parent, "desk")
     if drive.is_async:
         assert (told.status, told.content) == ("ok", "It is 42.")
@@ -158,7 +159,7 @@ def test_two_children_may_run_together(drive: Any) -> None:
 
     helpers = [tool(delegate(agent(waits), name, "Helps."), alone=False) for name in ("one", "two")]
     parent = agent([("a", "one", {"task": "x"}), ("b", "two", {"task": "x"})], "Fine.", tools=helpers)
-    drive(parent, "Go", session="desk")
+    drive(parent, "Go", conversation_id="desk")
     assert [returned(parent, "desk", i).content for i in ("a", "b")] == ["met", "met"]
 
 
@@ -180,7 +181,7 @@ def test_agents_call_each_other_five_deep_and_no_deeper(drive: Any) -> None:
     search = ToolSearch([], mode="static")
     own = Agent(deeper_model(deeper), search)
     search.catalog.add(delegate(own, "helper", "Helps."))
-    result = drive(own, "Go", session="desk")
+    result = drive(own, "Go", conversation_id="desk")
     assert "agents may call each other 5 deep" in said[0]
     assert "Do the task yourself" in said[0]
     assert (len(said), result.text) == (6, "6")
@@ -196,7 +197,7 @@ def deeper_model(function: Callable[[CallModel], Any]) -> Callable[[CallModel], 
 
 def test_what_a_child_cost_is_in_the_parents_usage(drive: Any) -> None:
     child = agent(TASK, "42", tools=[delegate(agent("deep"), "helper", "Helps.")], layers=[delegation()])
-    result = drive(parent_of(child), "What is it?", session="desk", caller=Caller("ana"))
+    result = drive(parent_of(child), "What is it?", conversation_id="desk", caller=Caller("ana"))
     assert result.usage == Usage(500, 0, 50, 5)  # two calls of its own, two of the child, one of the child's child
     rows = [e for e in parent_rows(child, "desk/h1", "ana") if e.purpose == "delegated"]
     assert [(row.model, row.actor, row.usage) for row in rows] == [("scripted", "ana", Usage(100, 0, 10, 1))]
@@ -211,7 +212,7 @@ def test_a_quota_counts_what_children_cost_in_tokens_and_in_money(drive: Any) ->
     prices = {"scripted": Price(1.0, 1.0, 1.0)}
     for quota in (Quota(calls=2), Quota(tokens=150), Quota(cost=0.00015)):
         parent = parent_of(agent("42"), layers=[delegation(), usage(quota, prices=prices)])
-        result = drive(parent, "What is it?", session="desk")
+        result = drive(parent, "What is it?", conversation_id="desk")
         assert result.reason == "quota"
         assert cost(parent.conversation("desk").journal, prices) == pytest.approx(220 / 1e6)
 
@@ -219,7 +220,7 @@ def test_a_quota_counts_what_children_cost_in_tokens_and_in_money(drive: Any) ->
 def test_a_child_that_failed_cost_what_it_cost(drive: Any) -> None:
     child = agent([("look", {})], ConnectionError("gone"), tools=[tool({"name": "look"}, run=lambda: "x")])
     parent = parent_of(child)
-    result = drive(parent, "What is it?", session="desk")
+    result = drive(parent, "What is it?", conversation_id="desk")
     assert returned(parent, "desk").status == "failed"
     assert result.usage.calls == 4
 
@@ -227,7 +228,7 @@ def test_a_child_that_failed_cost_what_it_cost(drive: Any) -> None:
 def test_a_child_that_failed_in_passing_begins_anew(drive: Any) -> None:
     child = agent(ConnectionError("gone"), "42")
     parent = parent_of(child, layers=[retry(seconds=0.001, tools=True), delegation()])
-    drive(parent, "What is it?", session="desk")
+    drive(parent, "What is it?", conversation_id="desk")
     assert returned(parent, "desk").content == "42"
 
 
@@ -256,7 +257,7 @@ def test_cancelling_the_parent_cancels_the_child(drive: Any) -> None:
     model = Hangs()
     child = Agent(model, ToolSearch([], mode="static"))
     parent = parent_of(child)
-    wait = drive.beside(parent, "What is it?", session="desk")
+    wait = drive.beside(parent, "What is it?", conversation_id="desk")
     assert model.asked.wait(20)
     parent.cancel("desk")
     assert wait().reason == "cancelled"
@@ -269,7 +270,7 @@ def test_a_call_that_is_late_cancels_the_child(drive: Any) -> None:
     model = Hangs()
     child = Agent(model, ToolSearch([], mode="static"))
     parent = parent_of(child, layers=[delegation(), timeout(tool=0.3)])
-    assert drive(parent, "What is it?", session="desk").reason == "answered"
+    assert drive(parent, "What is it?", conversation_id="desk").reason == "answered"
     assert returned(parent, "desk").status == "timed_out"
     assert model.stopped.wait(20), "the child goes on"
     ended(child, "desk/h1")
@@ -315,14 +316,14 @@ def test_a_decision_is_for_all_calls_of_the_child_that_wait(drive: Any, decision
 
     child = paying(("p1", "pay", {"who": "Ana"}), ("p2", "pay", {"who": "Bob"}), pays=pays, more=(last,))
     parent = parent_of(child)
-    paused = drive(parent, "Pay them", session="desk")
+    paused = drive(parent, "Pay them", conversation_id="desk")
     assert isinstance(paused, Paused)
     (waiting,) = paused.waiting
     assert (waiting.id, waiting.kind) == ("h1", "delegated")
     assert waiting.question == 'helper asks: (pay) Run pay? {"who": "Ana"} (pay) Run pay? {"who": "Bob"}'
     assert [each["id"] for each in waiting.fact.data["waiting"]] == ["p1", "p2"]
     assert pays.paid == []
-    result = drive(parent, session="desk", decisions={"h1": decision})
+    result = drive(parent, conversation_id="desk", decisions={"h1": decision})
     assert isinstance(result, Finished)
     assert (result.text, pays.paid) == ("So it is.", paid)
     assert said in read[0]
@@ -332,8 +333,8 @@ def test_a_decision_is_for_all_calls_of_the_child_that_wait(drive: Any, decision
 def test_one_call_of_a_child_may_be_approved_with_other_arguments(drive: Any) -> None:
     pays = Pays()
     parent = parent_of(paying(("p1", "pay", {"who": "Ana", "amount": 9}), pays=pays))
-    drive(parent, "Pay", session="desk")
-    drive(parent, session="desk", decisions={"h1": Approve({"who": "Ana", "amount": 2})})
+    drive(parent, "Pay", conversation_id="desk")
+    drive(parent, conversation_id="desk", decisions={"h1": Approve({"who": "Ana", "amount": 2})})
     assert pays.paid == [("Ana", 2)]
 
 
@@ -347,9 +348,9 @@ def test_an_answer_is_the_answer_to_the_childs_question(drive: Any) -> None:
 
     child = paying(("q1", "ask", {"question": "Which one?"}), pays=Pays(), layers=[interaction(["ask"])], more=(last,))
     parent = parent_of(child)
-    paused = drive(parent, "Go", session="desk")
+    paused = drive(parent, "Go", conversation_id="desk")
     assert paused.waiting[0].question == "helper asks: (ask) Which one?"
-    drive(parent, session="desk", decisions={"h1": Answer("the red one", said=UserSaid("see here"))})
+    drive(parent, conversation_id="desk", decisions={"h1": Answer("the red one", said=UserSaid("see here"))})
     assert heard == ["the red one", "Find out", "see here"]
 
 
@@ -357,11 +358,11 @@ def test_a_question_and_an_approval_of_one_round_are_settled_one_after_the_other
     pays = Pays()
     both = [("p1", "pay", {"who": "Ana"}), ("q1", "ask", {"question": "Why?"})]
     parent = parent_of(paying(*both, pays=pays, layers=[interaction(["ask"]), approval()]))
-    assert isinstance(drive(parent, "Go", session="desk"), Paused)
-    paused = drive(parent, session="desk", decisions={"h1": True})
+    assert isinstance(drive(parent, "Go", conversation_id="desk"), Paused)
+    paused = drive(parent, conversation_id="desk", decisions={"h1": True})
     assert isinstance(paused, Paused)
     assert [each["id"] for each in paused.waiting[0].fact.data["waiting"]] == ["q1"]
-    assert isinstance(drive(parent, session="desk", decisions={"h1": Answer("so")}), Finished)
+    assert isinstance(drive(parent, conversation_id="desk", decisions={"h1": Answer("so")}), Finished)
     assert pays.paid == [("Ana", 1)]
 
 
@@ -369,9 +370,9 @@ def test_a_question_comes_up_through_any_number_of_agents(drive: Any) -> None:
     pays = Pays()
     middle = parent_of(paying(("p1", "pay", {"who": "Ana"}), pays=pays))
     parent = parent_of(middle)
-    paused = drive(parent, "Pay", session="desk")
+    paused = drive(parent, "Pay", conversation_id="desk")
     assert paused.waiting[0].question == 'helper asks: (helper) helper asks: (pay) Run pay? {"who": "Ana"}'
-    assert drive(parent, session="desk", decisions={"h1": True}).reason == "answered"
+    assert drive(parent, conversation_id="desk", decisions={"h1": True}).reason == "answered"
     assert pays.paid == [("Ana", 1)]
 
 
@@ -380,9 +381,9 @@ def test_a_call_may_itself_be_approved_before_it_begins_and_then_wait_for_the_ch
     pays = Pays()
     child = paying(("p1", "pay", {"who": "Ana"}), pays=pays)
     parent = parent_of(child, layers=[approval(when=["helper"]), delegation()])
-    assert drive(parent, "Pay", session="desk").waiting[0].kind == "approval"
-    assert drive(parent, session="desk", decisions={"h1": True}).waiting[0].kind == "delegated"
-    assert drive(parent, session="desk", decisions={"h1": False}).reason == "answered"
+    assert drive(parent, "Pay", conversation_id="desk").waiting[0].kind == "approval"
+    assert drive(parent, conversation_id="desk", decisions={"h1": True}).waiting[0].kind == "delegated"
+    assert drive(parent, conversation_id="desk", decisions={"h1": False}).reason == "answered"
     assert (pays.paid, returned(parent, "desk").status) == ([], "ok")
 
 
@@ -391,24 +392,24 @@ def test_a_childs_question_expires_with_its_own_time_to_live(drive: Any) -> None
     pays = Pays()
     child = paying(("p1", "pay", {"who": "Ana"}), pays=pays, layers=[approval(ttl_seconds=60)], clock=lambda: now[0])
     parent = parent_of(child, clock=lambda: now[0])
-    assert drive(parent, "Pay", session="desk").waiting[0].fact.expires_at == 1060.0
+    assert drive(parent, "Pay", conversation_id="desk").waiting[0].fact.expires_at == 1060.0
     now[0] = 1061.0
-    assert drive(parent, session="desk", decisions={"h1": True}).reason == "answered"
+    assert drive(parent, conversation_id="desk", decisions={"h1": True}).reason == "answered"
     assert pays.paid == []
 
 
 def test_a_new_message_declines_what_the_child_waited_for(drive: Any) -> None:
     pays = Pays()
     parent = parent_of(paying(("p1", "pay", {"who": "Ana"}), pays=pays), TASK, "Fine.")
-    drive(parent, "Pay", session="desk")
-    assert drive(parent, "Never mind", session="desk").text == "Fine."
+    drive(parent, "Pay", conversation_id="desk")
+    assert drive(parent, "Never mind", conversation_id="desk").text == "Fine."
     assert (pays.paid, returned(parent, "desk").status) == ([], "denied")
 
 
 def test_without_the_layer_a_child_that_waits_is_an_answer_that_says_so(drive: Any) -> None:
     pays = Pays()
     parent = parent_of(paying(("p1", "pay", {"who": "Ana"}), pays=pays), layers=[])
-    assert drive(parent, "Pay", session="desk").reason == "answered"
+    assert drive(parent, "Pay", conversation_id="desk").reason == "answered"
     told = returned(parent, "desk")
     assert (told.status, pays.paid) == ("interrupted", [])
     assert "a person, who cannot be asked from here" in told.content
@@ -427,12 +428,12 @@ def test_another_process_goes_on_with_parent_and_child(drive: Any, tmp_path: Pat
         return agent(*parent_script, tools=[delegate(child, "helper", "Helps.")], layers=[delegation()], store=store)
 
     first = made([[("p1", "pay", {"who": "Ana"})]], [TASK])
-    assert isinstance(drive(first, "Pay", session="desk"), Paused)
+    assert isinstance(drive(first, "Pay", conversation_id="desk"), Paused)
     assert sorted(first.store.list()) == ["desk", "desk/h1"]
     first.store.close()  # type: ignore[attr-defined]
     second = made(["I paid."], ["So it is."])
     (waiting,) = second.conversation("desk").waiting
-    result = drive(second, session="desk", decisions={waiting.id: True})
+    result = drive(second, conversation_id="desk", decisions={waiting.id: True})
     assert (result.text, pays.paid) == ("So it is.", [("Ana", 1)])
     assert returned(second, "desk").content == "I paid."
     second.store.close()  # type: ignore[attr-defined]
@@ -449,9 +450,9 @@ def crashed(parent: Agent, until: type[Any]) -> None:
 def test_a_child_that_had_finished_when_the_parent_crashed_is_not_asked_again(drive: Any) -> None:
     child = agent("It is 42.", "It is something else.")
     parent = parent_of(child, TASK, "So it is.", "So it is.")
-    drive(parent, "What is it?", session="desk")
+    drive(parent, "What is it?", conversation_id="desk")
     crashed(parent, ToolStarted)
-    assert drive(parent, session="desk").reason == "answered"
+    assert drive(parent, conversation_id="desk").reason == "answered"
     assert returned(parent, "desk").content == "It is 42."
     assert len(child.program.model.requests) == 1  # type: ignore[attr-defined]
 
@@ -461,10 +462,10 @@ def test_a_decision_is_for_what_was_asked_and_for_nothing_that_came_after_it(dri
     pays = Pays()
     child = paying(("p1", "pay", {"who": "Ana"}), pays=pays, more=([("p2", "pay", {"who": "Bob"})], "I paid."))
     parent = parent_of(child)
-    drive(parent, "Pay", session="desk")
-    assert isinstance(drive(parent, session="desk", decisions={"h1": True}), Paused)
+    drive(parent, "Pay", conversation_id="desk")
+    assert isinstance(drive(parent, conversation_id="desk", decisions={"h1": True}), Paused)
     crashed(parent, ToolApproved)
-    paused = drive(parent, session="desk")
+    paused = drive(parent, conversation_id="desk")
     assert isinstance(paused, Paused)
     assert [each["id"] for each in paused.waiting[0].fact.data["waiting"]] == ["p2"]
     assert pays.paid == [("Ana", 1)]
@@ -474,16 +475,16 @@ def test_a_conversation_that_only_has_the_same_ids_is_not_mistaken_for_the_child
     """The parent was deleted and its id is used again; the child's journal was left behind."""
     child = agent("old", "new")
     parent = parent_of(child, TASK, "Fine.", TASK, "Fine.")
-    drive(parent, "What is it?", session="desk")
+    drive(parent, "What is it?", conversation_id="desk")
     parent.store.delete("desk")
-    drive(parent, "What is it?", session="desk")
+    drive(parent, "What is it?", conversation_id="desk")
     assert returned(parent, "desk").content == "new"
 
 
 def test_a_waiting_call_that_was_begun_shows_what_happened_in_its_order(drive: Any) -> None:
     parent = parent_of(paying(("p1", "pay", {"who": "Ana"}), pays=Pays()))
-    drive(parent, "Pay", session="desk")
-    drive(parent, session="desk", decisions={"h1": True})
+    drive(parent, "Pay", conversation_id="desk")
+    drive(parent, conversation_id="desk", decisions={"h1": True})
     of_call = [e for e in parent.conversation("desk").journal if getattr(e, "call_id", "") == "h1"]
     names = [type(e).__name__ for e in of_call]
     assert names == ["ToolStarted", "ToolWaiting", "ToolApproved", "ToolStarted", "ToolReturned"]

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from toolsearch import Catalog, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import Answers
+from toolsearch.events.facts import Answers
+from toolsearch.events.requests import CallModel, Paused
 from toolsearch.layers import approval, limits
-from toolsearch.seams import CallModel, Paused
+from toolsearch.loop.agent import Agent
 from toolsearch.stores import MemoryStore
 from toolsearch.testing import ScriptedModel
 
@@ -44,10 +44,10 @@ def test_the_layers_govern_every_delivery_streamed_or_not(drive: Any, mode: str,
     script = [*found(mode), [call(mode, "send_mail", {"to": "ana"})], *[[call(mode, "read_mail", {})]] * 3, "Done."]
     layers = [approval(), limits(identical=2)]
     agent = Agent(ScriptedModel(*script, pieces=pieces), search(mode), layers=layers)
-    paused = drive(agent, "Go", session="s")
+    paused = drive(agent, "Go", conversation_id="s")
     assert isinstance(paused, Paused)
     assert [(each.name, each.arguments) for each in paused.waiting] == [("send_mail", {"to": "ana"})]
-    drive(agent, session="s", decisions={paused.waiting[0].id: True})
+    drive(agent, conversation_id="s", decisions={paused.waiting[0].id: True})
     answers = [m.results[0] for m in agent.conversation("s").transcript if isinstance(m, Answers)]
     assert [result.status for result in answers[-4:]] == ["ok", "ok", "ok", "limit"]
 
@@ -61,7 +61,7 @@ def test_whether_tools_are_searched_is_chosen_for_each_conversation(drive: Any) 
     seen: dict[str, list[str]] = {}
     for chat, way in (("a", "static"), ("b", "append"), ("c", "static")):
         model = ScriptedModel(*found(way), "Done.")
-        drive(Agent(model, ways[way], store=store), "Go", session=chat)
+        drive(Agent(model, ways[way], store=store), "Go", conversation_id=chat)
         seen[chat] = [shown.name for shown in model.requests[-1].tools]
     every, searched = ["read_mail", "send_mail"], ["search_tools", "send_mail", "read_mail"]
     assert seen == {"a": every, "b": searched, "c": every}
@@ -74,7 +74,7 @@ def test_what_enters_a_request_is_found_first_and_what_may_run_is_the_same(drive
     for mode in ("static", "append"):
         model = ScriptedModel([("read_mail", {})], [("read_mail", {})], "Done.")
         agent = Agent(model, search(mode))
-        drive(agent, "Go", session="s")
+        drive(agent, "Go", conversation_id="s")
         shown[mode] = [[each.name for each in request.tools] for request in requests(model)]
         ran[mode] = [m.results[0].status for m in agent.conversation("s").transcript if isinstance(m, Answers)]
     assert shown["static"] == [["read_mail", "send_mail"]] * 3

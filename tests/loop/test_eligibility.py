@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from toolsearch import SetupError, ToolSearch, tool
-from toolsearch.agent import Agent
 from toolsearch.calls import ToolCall
-from toolsearch.events import Answers, Reply
+from toolsearch.events.facts import Answers, Reply
+from toolsearch.events.requests import Paused, Round
 from toolsearch.layers import approval, eligibility
-from toolsearch.seams import Paused, Round
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 
@@ -48,12 +48,12 @@ def test_a_reply_that_is_not_eligible_is_the_answer_and_none_of_its_calls_runs(d
     """SA-40 gave back a reply with open calls: the conversation could not go on."""
     desk = Desk(says("Enough.", "look", "look"), "Hello.")
     agent = desk.agent(eligibility(lambda _: False))
-    result = drive(agent, "Go", session="s")
+    result = drive(agent, "Go", conversation_id="s")
     assert (result.text, result.reason) == ("Enough.", "not eligible")
     assert desk.ran == []
     assert [status for status, _ in results(agent)] == ["cancelled", "cancelled"]
     assert "did not run: the program ended the turn here" in results(agent)[0][1]
-    assert drive(agent, "Go on", session="s").text == "Hello.", "the conversation is whole"
+    assert drive(agent, "Go on", conversation_id="s").text == "Hello.", "the conversation is whole"
 
 
 def test_the_predicate_sees_the_round_and_the_turn(drive: Any) -> None:
@@ -79,7 +79,7 @@ def test_the_predicate_may_be_async() -> None:
 def test_a_predicate_that_fails_lets_nothing_run(drive: Any, predicate: Any) -> None:
     desk = Desk(says("Go", "look"), "Sorry.")
     agent = desk.agent(eligibility(predicate))
-    assert drive(agent, "Go", session="s").text == "Sorry."
+    assert drive(agent, "Go", conversation_id="s").text == "Sorry."
     assert desk.ran == []
     assert results(agent)[0][0] == "denied"
 
@@ -93,9 +93,9 @@ def test_a_round_that_waited_for_a_person_is_not_judged_again(drive: Any) -> Non
 
     desk = Desk(says("Paying.", "pay"), "Paid.")
     agent = desk.agent(eligibility(once), approval())
-    paused = drive(agent, "Pay", session="s")
+    paused = drive(agent, "Pay", conversation_id="s")
     assert isinstance(paused, Paused)
-    assert drive(agent, session="s", decisions={paused.waiting[0].id: True}).text == "Paid."
+    assert drive(agent, conversation_id="s", decisions={paused.waiting[0].id: True}).text == "Paid."
     assert desk.ran == ["pay"]
 
 

@@ -12,11 +12,11 @@ from pydantic import BaseModel
 
 from toolsearch.calls import Status
 from toolsearch.errors import StateError
-from toolsearch.events import (
-    Asked,
+from toolsearch.events.facts import (
     Compacted,
     Ending,
     Event,
+    JudgedCall,
     ModelCalled,
     ModelReplied,
     Noted,
@@ -33,10 +33,8 @@ from toolsearch.events import (
     ToolWaiting,
     Usage,
     UserSaid,
-    cleaned,
-    read_events,
-    stored,
 )
+from toolsearch.events.journal import cleaned, read_events, stored
 
 FACTS: tuple[type[Any], ...] = get_args(Event)
 
@@ -52,7 +50,8 @@ times = st.floats(0, 2e9)
 names = st.lists(text, max_size=3).map(tuple)
 usages = st.builds(Usage, *[st.integers(0, 10**9)] * 4)
 asked = st.builds(
-    Asked, ids, text, json_values, st.sampled_from(["tool", "search", "answered"]), text, text, st.none() | objects,
+    JudgedCall, ids, text, json_values, st.sampled_from(["tool", "search", "answered"]), text, text,
+    st.none() | objects,
     *[st.booleans()] * 4, st.sampled_from(get_args(Status)), text, names,
 )  # fmt: skip
 facts = st.one_of(
@@ -98,7 +97,7 @@ def test_the_strategies_above_know_every_fact() -> None:
 def test_the_stored_form_is_this_one() -> None:
     """A change of it needs a new version, and a migration of the old one."""
     reply = ModelReplied(
-        "Let me look.", (Asked("c1", "add", '{"a": 1}', tool="add", given={"a": 1}),), model="m", at=5.5
+        "Let me look.", (JudgedCall("c1", "add", '{"a": 1}', tool="add", given={"a": 1}),), model="m", at=5.5
     )
     assert stored(reply) == {
         "v": 1,
@@ -182,11 +181,11 @@ def test_the_keys_of_a_journal_are_these_whatever_classes_and_fields_are_called(
         ({"v": 1, "text": "hi"}, "the unknown kind None"),
         ({"v": 1, "fact": ["UserSaid"], "text": "hi"}, "the unknown kind"),
         ({"v": 1, "fact": "TextDelta", "text": "hi"}, "the unknown kind 'TextDelta'"),
-        ({"v": 1, "fact": "Asked", "id": "c", "name": "n"}, "the unknown kind 'Asked'"),
+        ({"v": 1, "fact": "JudgedCall", "id": "c", "name": "n"}, "the unknown kind 'JudgedCall'"),
         ({"v": 1, "fact": "UserSaid", "text": "hi", "loud": True}, "a UserSaid, cannot be read.*unknown field 'loud'"),
         ({"v": 1, "fact": "UserSaid"}, "a UserSaid, cannot be read.*'text'"),
         ({"v": 1, "fact": "ModelReplied", "calls": [{"id": "c", "name": "n", "x": 1}]}, "unknown field 'x'"),
-        ({"v": 1, "fact": "ModelReplied", "calls": [7]}, "7 is no Asked"),
+        ({"v": 1, "fact": "ModelReplied", "calls": [7]}, "7 is no JudgedCall"),
         ({"v": 1, "fact": "ModelReplied", "calls": None}, "a ModelReplied, cannot be read"),
         ({"v": 1, "fact": "ModelCalled", "usage": {"tokens": 1}}, "unknown field 'tokens'"),
         ({"v": 1, "fact": "ToolsRevealed", "loaded": 5}, "a ToolsRevealed, cannot be read"),
@@ -205,7 +204,7 @@ def test_what_is_no_fact_is_refused_with_its_place(line: Any, named: str) -> Non
 def test_C42_no_fact_holds_a_lone_surrogate(told: Any) -> None:
     """In a result, in what a model wrote, in a note: the bytes of a store and of a request can always be made."""
     given = told if isinstance(told, dict) else {"text": told}
-    asked = Asked("c\ud800", "n\ud800", told, given=given, answer="\ud800", reveal=("\ud800",))
+    asked = JudgedCall("c\ud800", "n\ud800", told, given=given, answer="\ud800", reveal=("\ud800",))
     for event in (
         ToolReturned("c", "ok", "".join(given), told),
         ModelReplied("\ud800", (asked,), raw=told),
@@ -260,7 +259,7 @@ def test_what_a_fact_holds_is_its_own() -> None:
     assert kept.note == {"seen": ["a"]}
 
 
-@pytest.mark.parametrize("wrong", [None, "UserSaid", 5, TextDelta("hi"), Asked("c", "n"), Usage(), UserSaid])
+@pytest.mark.parametrize("wrong", [None, "UserSaid", 5, TextDelta("hi"), JudgedCall("c", "n"), Usage(), UserSaid])
 def test_what_is_no_fact_is_named(wrong: Any) -> None:
     with pytest.raises(StateError, match="is no fact; there are RunBegan, UserSaid"):
         cleaned(wrong)

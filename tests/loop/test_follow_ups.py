@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from toolsearch import SetupError, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import ModelCalled, Noted, ReplyDiscarded, TextDelta, Usage
+from toolsearch.events.facts import ModelCalled, Noted, ReplyDiscarded, TextDelta, Usage
 from toolsearch.layers import follow_ups, follow_ups_of, structured
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 
@@ -30,7 +30,7 @@ def journal(agent: Agent) -> Any:
 def test_questions_follow_the_final_answer_and_only_that(drive: Any) -> None:
     model = ScriptedModel([("look", {})], "It is there.", "1. Where is it?\n2. Who put it there?\n3. Why?\n4. When?")
     agent = agent_for(model)
-    result = drive(agent, "Look", session="s")
+    result = drive(agent, "Look", conversation_id="s")
     assert (result.text, result.reason) == ("It is there.", "answered")
     assert follow_ups_of(journal(agent)) == ["Where is it?", "Who put it there?", "Why?"]
     assert len(model.requests) == 3
@@ -41,7 +41,7 @@ def test_the_call_is_billed_and_has_no_tools(drive: Any) -> None:
     """NA-15; C47."""
     model = ScriptedModel("There.", "Where?")
     agent = agent_for(model)
-    assert drive(agent, "Look", session="s").usage == Usage(200, 0, 20, 2)
+    assert drive(agent, "Look", conversation_id="s").usage == Usage(200, 0, 20, 2)
     assert [e.purpose for e in journal(agent) if isinstance(e, ModelCalled)] == ["chat", "follow_ups"]
     assert (model.requests[1].tools, model.requests[1].schema) == ((), None)
     assert "up to 3 short questions" in model.requests[1].transcript[-1].text
@@ -50,7 +50,7 @@ def test_the_call_is_billed_and_has_no_tools(drive: Any) -> None:
 @pytest.mark.parametrize("answer", [ConnectionError("gone"), [("look", {})], "", "Nothing to ask.", "x" * 300 + "?"])
 def test_a_failure_costs_no_more_than_its_call(drive: Any, answer: Any) -> None:
     agent = agent_for(ScriptedModel("There.", answer))
-    result = drive(agent, "Look", session="s")
+    result = drive(agent, "Look", conversation_id="s")
     assert (result.text, result.usage.calls) == ("There.", 2)
     assert follow_ups_of(journal(agent)) == []
     assert not [e for e in journal(agent) if isinstance(e, Noted)]
@@ -65,7 +65,7 @@ def test_what_was_shown_of_the_answer_stands(drive: Any) -> None:
 def test_they_come_after_the_structured_pass(drive: Any) -> None:
     """NA-2."""
     agent = agent_for(ScriptedModel("no", '{"a": 1}', "Why one?"), structured(dict[str, int]), n=1)
-    assert drive(agent, "Look", session="s").value == {"a": 1}
+    assert drive(agent, "Look", conversation_id="s").value == {"a": 1}
     purposes = [e.purpose for e in journal(agent) if isinstance(e, ModelCalled)]
     assert purposes == ["chat", "structured_output", "follow_ups"]
     assert follow_ups_of(journal(agent)) == ["Why one?"]
@@ -73,8 +73,8 @@ def test_they_come_after_the_structured_pass(drive: Any) -> None:
 
 def test_those_of_an_earlier_turn_are_gone() -> None:
     agent = agent_for(ScriptedModel("There.", "Where?", "Here.", "Nothing."))
-    agent.run("Look", session="s")
-    agent.run("Look", session="s")
+    agent.run("Look", conversation_id="s")
+    agent.run("Look", conversation_id="s")
     assert follow_ups_of(journal(agent)) == []
     assert follow_ups_of([]) == []
 
@@ -91,7 +91,7 @@ def test_those_of_an_earlier_turn_are_gone() -> None:
 )
 def test_questions_are_read_as_models_write_them(told: str, questions: list[str]) -> None:
     agent = agent_for(ScriptedModel("There.", told))
-    agent.run("Look", session="s")
+    agent.run("Look", conversation_id="s")
     assert follow_ups_of(journal(agent)) == questions
 
 

@@ -8,14 +8,12 @@ from typing import Any
 import pytest
 
 from toolsearch import Catalog, ToolSearch, tool
-from toolsearch.agent import Agent
 from toolsearch.calls import ToolCall
-from toolsearch.conversation import Conversation
 from toolsearch.errors import SetupError, StateError
-from toolsearch.events import (
+from toolsearch.events.facts import (
     Answers,
-    Asked,
     Compacted,
+    JudgedCall,
     ModelCalled,
     ModelReplied,
     Note,
@@ -24,11 +22,13 @@ from toolsearch.events import (
     ToolReturned,
     ToolsUnloaded,
     UserSaid,
-    read_events,
 )
+from toolsearch.events.journal import read_events
+from toolsearch.events.requests import Finished
 from toolsearch.layers import history
-from toolsearch.middleware import Record
-from toolsearch.seams import Finished
+from toolsearch.loop.agent import Agent
+from toolsearch.loop.conversation import Conversation
+from toolsearch.protocols import Record
 from toolsearch.stores import MemoryStore
 from toolsearch.testing import FixedIndex, ScriptedModel
 from toolsearch.wires import anthropic, openai_chat
@@ -81,7 +81,7 @@ def test_a_window_of_any_size_parts_no_call_from_its_result(drive: Any, window: 
     model = ScriptedModel(two, "It is a and b.", two, "Still.", "Bye.")
     mine = agent(model, history(window, step=step), system="You are kind.")
     for text in ("First?", "Second?", "Third?"):
-        drive(mine, text, session="s")
+        drive(mine, text, conversation_id="s")
     newest = ["First?", "First?", "Second?", "Second?", "Third?"]
     for request, text in zip(model.requests, newest, strict=True):
         check_legal(request)
@@ -95,8 +95,8 @@ def test_the_newest_turn_is_cut_by_rounds_and_keeps_what_the_user_said(drive: An
     """A turn of many rounds does not outgrow the window: its oldest rounds leave, the question stays."""
     model = ScriptedModel("Hello.", *[[("look", {"what": str(n)})] for n in range(9)], "Done.")
     mine = agent(model, history(6, step=0))
-    drive(mine, "Hi", session="s")
-    drive(mine, "Look at nine things", session="s")
+    drive(mine, "Hi", conversation_id="s")
+    drive(mine, "Look at nine things", conversation_id="s")
     for request in model.requests[1:]:
         check_legal(request)
         assert "user: Look at nine things" in said(request)
@@ -112,7 +112,7 @@ def test_what_was_said_in_the_middle_of_a_turn_that_was_cut_leaves_with_it(drive
     calls = iter(range(9))
 
     def look_again() -> None:
-        call = Asked(f"c{next(calls)}", "look", {"what": "x"}, tool="look", given={"what": "x"})
+        call = JudgedCall(f"c{next(calls)}", "look", {"what": "x"}, tool="look", given={"what": "x"})
         conversation.apply(ModelReplied(calls=(call,)))
         conversation.apply(UserSaid(f"Also {call.id}")) if call.id in ("c0", "c1") else None
         conversation.apply(ToolReturned(call.id, "ok", "found"))
@@ -125,11 +125,11 @@ def test_what_was_said_in_the_middle_of_a_turn_that_was_cut_leaves_with_it(drive
     store.append("s", 0, conversation.export())
     model = ScriptedModel(*[f"Answer {n}." for n in range(20)])
     mine = agent(model, history(5, step=0, summarize=True), store=store)
-    drive(mine, session="s")
+    drive(mine, conversation_id="s")
     assert "user: Look" in said(model.requests[1])
     assert "user: Also c1" in said(model.requests[1])
     for n in range(4):
-        drive(mine, f"Question {n}", session="s")
+        drive(mine, f"Question {n}", conversation_id="s")
     for request in model.requests:
         if request.purpose == "chat":
             check_legal(request)
@@ -144,7 +144,7 @@ def test_it_is_cut_in_steps_so_that_requests_in_between_only_grow(drive: Any) ->
     model = ScriptedModel()
     mine = agent(model, history(20, step=0.5))
     for n in range(40):
-        drive(mine, f"Question {n}", session="s")
+        drive(mine, f"Question {n}", conversation_id="s")
     cuts = len(facts(mine, Compacted))
     assert 4 <= cuts <= 8
     lost = sum(
@@ -158,22 +158,22 @@ def test_a_bound_in_tokens_counts_text_calls_results_and_files(drive: Any) -> No
     """NA-12: about four characters a token, the newest always kept."""
     model = ScriptedModel([("look", {"what": "x" * 1_000})], "a" * 400, "b" * 400, "c", "d")
     mine = agent(model, history(tokens=300, step=0))
-    drive(mine, "First", session="s")
-    drive(mine, "Second", session="s")
+    drive(mine, "First", conversation_id="s")
+    drive(mine, "Second", conversation_id="s")
     assert said(model.requests[2]) == ["user: First", "model", "tools", "model: " + "a" * 400, "user: Second"][4:]
-    drive(mine, "Third", session="s")
+    drive(mine, "Third", conversation_id="s")
     assert len(model.requests[-1].transcript) == 3
-    drive(mine, UserSaid("See", parts=({"type": "image_url", "image_url": {"url": "data:…"}},)), session="s")
+    drive(mine, UserSaid("See", parts=({"type": "image_url", "image_url": {"url": "data:…"}},)), conversation_id="s")
     assert said(model.requests[-1]) == ["user: See"]
-    drive(mine, "y" * 10_000, session="s")
+    drive(mine, "y" * 10_000, conversation_id="s")
     assert said(model.requests[-1]) == ["user: " + "y" * 10_000], "the newest stays, however long it is"
 
 
 def test_a_counter_may_be_given(drive: Any) -> None:
     model = ScriptedModel("one two three", "four")
     mine = agent(model, history(tokens=5, step=0, count=lambda text: len(text.split())))
-    drive(mine, "a b", session="s")
-    drive(mine, "c", session="s")
+    drive(mine, "a b", conversation_id="s")
+    drive(mine, "c", conversation_id="s")
     assert said(model.requests[-1]) == ["user: c"]
 
 
@@ -181,7 +181,7 @@ def test_without_reaching_the_bound_nothing_happens(drive: Any) -> None:
     model = ScriptedModel()
     mine = agent(model, history(messages=100, tokens=10_000, summarize=True))
     for n in range(5):
-        drive(mine, f"Question {n}", session="s")
+        drive(mine, f"Question {n}", conversation_id="s")
     assert facts(mine, Compacted) == []
     assert len(model.requests[-1].transcript) == 9
 
@@ -191,9 +191,9 @@ def test_what_is_shown_is_the_same_after_a_restart_and_the_journal_keeps_everyth
     model = ScriptedModel("A.", "B.", [("look", {"what": "x"})], "C.")
     mine = agent(model, history(3, step=0), store=store)
     for text in ("First?", "Second?", "Third?"):
-        drive(mine, text, session="s")
+        drive(mine, text, conversation_id="s")
     live = mine.conversation("s")
-    other = Conversation.replay(mine.program.search, read_events(store.load("s")), session_id="s")
+    other = Conversation.replay(mine.program.search, read_events(store.load("s")), conversation_id="s")
     assert other.transcript == live.transcript
     assert model.requests[-1].transcript == live.transcript[:-1]
     said_by_user = [fact.text for fact in live.journal if isinstance(fact, UserSaid)]
@@ -218,7 +218,7 @@ def test_a_cut_unloads_no_tool_and_makes_changed_ones_take_effect(drive: Any) ->
     model = ScriptedModel([("search_tools", {"queries": ["some"]})], changed, *calls, "Done.")
     search = ToolSearch(catalog, index, mode="append", run=lambda *_: "ran")
     mine = Agent(model, search, layers=[history(8, step=0)], store=MemoryStore())
-    drive(mine, "Use some", session="s")
+    drive(mine, "Use some", conversation_id="s")
     for request in model.requests[1:]:
         assert [shown.name for shown in request.tools] == ["search_tools", "tool_1", "tool_2", "tool_3"]
     told = facts(mine, ToolsUnloaded)[0]
@@ -256,7 +256,7 @@ class Summariser:
 
 def talk(drive: Any, mine: Agent, turns: int) -> None:
     for n in range(turns):
-        drive(mine, f"Question {n}", session="s")
+        drive(mine, f"Question {n}", conversation_id="s")
 
 
 def test_a_summary_takes_the_place_of_what_leaves_and_is_billed_as_such(drive: Any) -> None:
@@ -322,7 +322,7 @@ def test_a_summary_that_fails_keeps_the_window_and_is_logged(
     assert [m.text for m in model.requests[-1].transcript if isinstance(m, UserSaid)] == [
         "Question 0", "Question 1", "Question 2",
     ]  # fmt: skip
-    drive(mine, "Question 3", session="s")
+    drive(mine, "Question 3", conversation_id="s")
     assert len(model.asked) == 2, "a step later it is tried again"
     assert said(model.requests[-1])[0] == "note: Earlier in this conversation: Summary 2."
 
@@ -341,7 +341,7 @@ def test_a_summary_leaves_room_in_the_window_it_is_for(drive: Any) -> None:
     model = Summariser(*["very long " * 5_000] * 9)
     mine = agent(model, history(tokens=1_000, summarize=True))
     for n in range(9):
-        drive(mine, f"Question {n} " + "x" * 800, session="s")
+        drive(mine, f"Question {n} " + "x" * 800, conversation_id="s")
     assert model.asked
     assert all(sum(len(m.text) for m in request.transcript) <= 4 * 1_000 for request in model.requests)
 
@@ -356,7 +356,7 @@ def test_a_summary_of_a_turn_with_tools_names_calls_and_results(drive: Any) -> N
     calls = [[("look", {"what": str(n)})] for n in range(2)]
     model = ScriptedModel(calls[0], calls[1], reply, "Done.")
     mine = agent(model, history(4, step=0, summarize=True))
-    assert drive(mine, "Look at two things", session="s").text == "Done."
+    assert drive(mine, "Look at two things", conversation_id="s").text == "Done."
     (request,) = asked
     assert 'Assistant calls look: {"what": "0"}' in request.transcript[0].text
     assert "Result (ok): found 0" in request.transcript[0].text
@@ -395,7 +395,7 @@ def test_a_layer_that_cuts_in_every_request_does_not_go_on_forever(drive: Any) -
 
     model = ScriptedModel([("look", {"what": "a"})], "Done.")
     mine = agent(model, Cutting())
-    assert drive(mine, "Look", session="s").text == "Done."
+    assert drive(mine, "Look", conversation_id="s").text == "Done."
     assert len(facts(mine, Compacted)) == 4
 
 
@@ -419,7 +419,7 @@ def test_what_a_cut_keeps_must_lie_before_it() -> None:
         conversation.apply(Compacted(2, kept=(3,)))
     conversation.apply(Compacted(3, kept=(1,)))
     assert conversation.transcript == (UserSaid("a"), UserSaid("c"))
-    again = Conversation.replay(ToolSearch([tool(look)], mode="static"), conversation.export(), session_id="s")
+    again = Conversation.replay(ToolSearch([tool(look)], mode="static"), conversation.export(), conversation_id="s")
     assert again.transcript == conversation.transcript
 
 
@@ -434,7 +434,7 @@ def test_what_a_layer_put_behind_the_messages_is_never_cut(drive: Any) -> None:
     mine = agent(model, Reminder(), history(2, step=0))
     talk(drive, mine, 3)
     assert said(model.requests[-1]) == ["user: Question 2", "user: Be brief."]
-    assert isinstance(drive(mine, "More", session="s"), Finished)
+    assert isinstance(drive(mine, "More", conversation_id="s"), Finished)
 
 
 # -- options -----------------------------------------------------------------------------------------------------

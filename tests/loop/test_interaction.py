@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from toolsearch import SetupError, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import Answers, Noted, ToolWaiting, UserSaid, stored
+from toolsearch.events.facts import Answers, Noted, ToolWaiting, UserSaid
+from toolsearch.events.journal import stored
+from toolsearch.events.requests import Answer, CallModel, Deny, Paused, Waiting
 from toolsearch.layers import approval, interaction
-from toolsearch.seams import Answer, CallModel, Deny, Paused, Waiting
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 QUESTION = {"type": "object", "properties": {"question": {"type": "string"}}}
@@ -37,10 +38,10 @@ def results(agent: Agent) -> list[tuple[str, str]]:
 
 def test_a_question_pauses_the_run_and_its_answer_is_the_result(drive: Any) -> None:
     agent = agent_with(interaction(KINDS), [ASK, ("look", {})], "Thanks.")
-    paused = drive(agent, "Write to Ana", session="s")
+    paused = drive(agent, "Write to Ana", conversation_id="s")
     assert isinstance(paused, Paused)
     assert [(w.id, w.kind, w.question) for w in paused.waiting] == [("q1", "question", "Which Ana?")]
-    result = drive(agent, session="s", decisions={"q1": Answer("Ana Silva", {"id": 7})})
+    result = drive(agent, conversation_id="s", decisions={"q1": Answer("Ana Silva", {"id": 7})})
     assert result.text == "Thanks."
     assert results(agent) == [("ok", "Ana Silva"), ("ok", "seen")]
 
@@ -53,7 +54,7 @@ def test_a_handler_in_this_process_is_asked_and_may_answer_with_text(drive: Any)
         return {each.id: "Ana Silva" for each in waiting}
 
     agent = agent_with(interaction(["ask_user"], ask), [ASK], "Thanks.")
-    assert drive(agent, "Write to Ana", session="s").text == "Thanks."
+    assert drive(agent, "Write to Ana", conversation_id="s").text == "Thanks."
     assert [(each.kind, each.question) for each in asked] == [("question", "Which Ana?")]
     assert results(agent) == [("ok", "Ana Silva")]
 
@@ -63,7 +64,7 @@ def test_one_question_a_round_the_others_are_told_to_come_again(drive: Any, a_ro
     """PG-12, PG-15: by default one."""
     calls = [ASK, ("f1", "upload_file", {}), ("i1", "show_image", {}), ("l1", "look", {})]
     agent = agent_with(interaction(KINDS, a_round=a_round), calls)
-    paused = drive(agent, "Go", session="s")
+    paused = drive(agent, "Go", conversation_id="s")
     assert [each.id for each in paused.waiting] == ["q1", "f1", "i1"][:a_round]
     journal = agent.conversation("s").journal
     outcomes = [fact.note for fact in journal if isinstance(fact, Noted)]
@@ -71,7 +72,7 @@ def test_one_question_a_round_the_others_are_told_to_come_again(drive: Any, a_ro
         {"outcome": "interaction-budget", "call": call_id}
         for call_id in ["q1", "f1", "i1"][a_round : a_round + deferred]
     ]
-    drive(agent, session="s", decisions={each.id: Answer("x") for each in paused.waiting})
+    drive(agent, conversation_id="s", decisions={each.id: Answer("x") for each in paused.waiting})
     assert [status for status, _ in results(agent)] == ["ok"] * a_round + ["limit"] * deferred + ["ok"]
     if deferred:
         assert "Call it again in the next step." in results(agent)[a_round][1]
@@ -85,7 +86,7 @@ def test_a_deferred_question_is_asked_when_it_comes_again(drive: Any) -> None:
         *[together] * 3,
         [("f1", "upload_file", {})],
     )
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert [status for status, _ in results(agent)] == ["ok", "limit"] * 3 + ["ok"]
 
 
@@ -93,14 +94,14 @@ def test_the_budget_of_a_round_is_the_same_after_a_restart(drive: Any) -> None:
     """A process that asked one question and died leaves no room for a second in that round."""
     calls = [ASK, ("f1", "upload_file", {})]
     one = agent_with(interaction(KINDS, a_round=2), calls)
-    drive(one, "Go", session="s")
+    drive(one, "Go", conversation_id="s")
     journal = one.conversation("s").journal
     asked = next(at for at, fact in enumerate(journal) if isinstance(fact, ToolWaiting))
     other = agent_with(interaction(KINDS), "Done.")
     other.store.append("s", 0, [stored(fact) for fact in journal[: asked + 1]])
-    paused = drive(other, session="s")
+    paused = drive(other, conversation_id="s")
     assert [each.id for each in paused.waiting] == ["q1"]
-    drive(other, session="s", decisions={"q1": Answer("x")})
+    drive(other, conversation_id="s", decisions={"q1": Answer("x")})
     assert [status for status, _ in results(other)] == ["ok", "limit"]
 
 
@@ -118,9 +119,9 @@ def test_an_answer_may_bring_a_message_of_the_user_that_is_read_after_the_round(
 
     ask = (lambda waiting: {w.id: answer for w in waiting}) if in_process else None
     agent = agent_with(interaction(KINDS, ask), [("i1", "show_image", {}), ("look", {})], step)
-    result = drive(agent, "What is this?", session="s")
+    result = drive(agent, "What is this?", conversation_id="s")
     if not in_process:
-        result = drive(agent, session="s", decisions={"i1": answer})
+        result = drive(agent, conversation_id="s", decisions={"i1": answer})
     assert result.text == "A cat."
     assert read == [["UserSaid", "ModelReplied", "Answers", "UserSaid"]]
     assert [status for status, _ in results(agent)] == ["ok", "ok"]
@@ -135,7 +136,7 @@ def test_no_answer_in_time_means_that_nothing_was_provided(drive: Any) -> None:
         return {each.id: "too late" for each in waiting}
 
     agent = agent_with(interaction(KINDS, ask, seconds=0.05), [ASK], "Without, then.")
-    assert drive(agent, "Go", session="s").text == "Without, then."
+    assert drive(agent, "Go", conversation_id="s").text == "Without, then."
     release.set()
     assert results(agent)[0][0] == "expired"
     assert "nobody answered in time" in results(agent)[0][1]
@@ -145,9 +146,9 @@ def test_a_question_that_waits_in_a_store_expires(drive: Any) -> None:
     """PG-18: a time-out across processes."""
     now = [1_000.0]
     agent = agent_with(interaction(KINDS, ttl_seconds=180), [ASK], clock=lambda: now[0])
-    assert drive(agent, "Go", session="s").waiting[0].fact.expires_at == 1_180.0
+    assert drive(agent, "Go", conversation_id="s").waiting[0].fact.expires_at == 1_180.0
     now[0] = 1_200.0
-    drive(agent, session="s", decisions={"q1": Answer("too late")})
+    drive(agent, conversation_id="s", decisions={"q1": Answer("too late")})
     assert results(agent)[0][0] == "expired"
     assert "nobody answered in time" in results(agent)[0][1]
 
@@ -164,7 +165,7 @@ def test_a_question_that_waits_in_a_store_expires(drive: Any) -> None:
 )
 def test_whatever_goes_wrong_the_model_is_told_that_there_is_no_answer(drive: Any, ask: Any, said: str) -> None:
     agent = agent_with(interaction(KINDS, ask), [ASK, ("look", {})], "Well.")
-    assert drive(agent, "Go", session="s").text == "Well."
+    assert drive(agent, "Go", conversation_id="s").text == "Well."
     assert results(agent)[0][0] == "denied"
     assert said in results(agent)[0][1]
     assert results(agent)[1] == ("ok", "seen")
@@ -179,11 +180,11 @@ def test_a_question_that_expired_may_be_asked_again(drive: Any) -> None:
         layers=[approval(lambda waiting: {}, when=["look"]), interaction(KINDS, ttl_seconds=60)],
         clock=lambda: now[0],
     )
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     now[0] += 100
-    again = drive(agent, session="s")
+    again = drive(agent, conversation_id="s")
     assert [each.id for each in again.waiting] == ["q2"]
-    drive(agent, session="s", decisions={"q2": Answer("Yes")})
+    drive(agent, conversation_id="s", decisions={"q2": Answer("Yes")})
     assert [status for status, _ in results(agent)] == ["expired", "ok"]
 
 

@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from toolsearch import Caller, Catalog, SetupError, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import Answers, Ending, ModelCalled, Noted, RunEnded, Usage, stored
+from toolsearch.events.facts import Answers, Ending, ModelCalled, Noted, RunEnded, Usage
+from toolsearch.events.journal import stored
+from toolsearch.events.requests import CallModel, Finished
 from toolsearch.layers import limits
-from toolsearch.seams import CallModel, Finished
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 
@@ -75,7 +76,7 @@ def test_sixteen_rounds_run_two_wrap_up_and_the_nineteenth_ends_the_turn(drive: 
     desk = Desk()
     model = new_every_time()
     agent = Agent(model, desk.search)
-    result = drive(agent, "Look at everything", session="s")
+    result = drive(agent, "Look at everything", conversation_id="s")
     assert isinstance(result, Finished)
     assert result.reason == "round limit"
     assert len(desk.ran) == 16
@@ -97,7 +98,7 @@ def test_a_model_that_wraps_up_when_it_is_told_to_has_answered(drive: Any) -> No
         return "I saw two." if wraps else [("look", {"at": len(request.transcript)})]
 
     agent = desk.agent(ScriptedModel(*[step] * 9), soft=2, hard=4)
-    result = drive(agent, "Look", session="s")
+    result = drive(agent, "Look", conversation_id="s")
     assert (result.reason, result.text) == ("answered", "I saw two.")
     assert len(desk.ran) == 2
 
@@ -107,7 +108,7 @@ def test_every_call_of_a_round_that_wraps_up_is_answered_and_none_runs(drive: An
     desk = Desk()
     many = [("look", {"at": 1}), ("no_such", {}), ("job_status", {"job": "a"})]
     agent = desk.agent(ScriptedModel(many, many, "Enough."), soft=1, hard=5)
-    drive(agent, "Look", session="s")
+    drive(agent, "Look", conversation_id="s")
     assert statuses(agent, "s") == ["ok", "unknown", "ok", "limit", "limit", "limit"]
     assert outcomes(agent, "s") == ["wrap-up"], "one outcome a round, as PG-19 counts them"
 
@@ -121,18 +122,18 @@ def test_a_turn_that_is_cancelled_in_its_last_round_is_cancelled_not_stopped(dri
         return [("look", {"at": 3})]
 
     agent = desk.agent(ScriptedModel([("look", {"at": 1})], [("look", {"at": 2})], last), soft=1, hard=2)
-    result = drive(agent, "Look", session="s")
+    result = drive(agent, "Look", conversation_id="s")
     assert result.reason == "cancelled"
     assert agent.conversation("s").transcript, "the conversation is whole"
-    assert drive(agent, "Go on", session="s").reason == "answered", "and goes on"
+    assert drive(agent, "Go on", conversation_id="s").reason == "answered", "and goes on"
 
 
 def test_each_message_of_the_user_begins_with_all_limits_unused(drive: Any) -> None:
     """PG-9, SA-43: a turn is what follows a message of the user."""
     desk = Desk()
     agent = desk.agent(ScriptedModel([("look", {})], [("look", {})], "One.", [("look", {})], "Two."), identical=1)
-    drive(agent, "Look", session="s")
-    drive(agent, "Look again", session="s")
+    drive(agent, "Look", conversation_id="s")
+    drive(agent, "Look again", conversation_id="s")
     assert statuses(agent, "s") == ["ok", "limit", "ok"]
 
 
@@ -146,7 +147,7 @@ def test_two_turns_at_once_do_not_count_for_each_other() -> None:
         return [("look", {"at": 1})] if len(request.transcript) < 6 else "Done."
 
     agent = Agent(_each_alone(step), desk.search, layers=[limits(identical=3)])
-    threads = [threading.Thread(target=agent.run, args=("Look",), kwargs={"session": name}) for name in "ab"]
+    threads = [threading.Thread(target=agent.run, args=("Look",), kwargs={"conversation_id": name}) for name in "ab"]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -168,7 +169,7 @@ def test_the_last_step_runs_and_the_turn_ends_with_its_text(drive: Any) -> None:
     desk = Desk()
     model = ScriptedModel(*[_said_and_called(n) for n in range(9)])
     agent = desk.agent(model, steps=3)
-    result = drive(agent, "Look", session="s")
+    result = drive(agent, "Look", conversation_id="s")
     assert (result.reason, result.text) == ("step limit", "Looking at 2.")
     assert desk.ran == ["look 0", "look 1", "look 2"]
     assert len(model.requests) == 3
@@ -178,14 +179,14 @@ def test_with_the_same_soft_and_hard_limit_the_reply_after_the_last_round_is_the
     """BK-2: ten rounds run; the calls of the eleventh reply do not, and its text is what the user gets."""
     desk = Desk()
     agent = desk.agent(ScriptedModel(*[_said_and_called(n) for n in range(20)]), soft=10, hard=10)
-    result = drive(agent, "Look", session="s")
+    result = drive(agent, "Look", conversation_id="s")
     assert (result.reason, result.text) == ("round limit", "Looking at 10.")
     assert len(desk.ran) == 10
 
 
 def _said_and_called(number: int) -> Any:
     from toolsearch import ToolCall
-    from toolsearch.events import Reply
+    from toolsearch.events.facts import Reply
 
     return Reply(f"Looking at {number}.", (ToolCall(f"c{number}", "look", {"at": number}),))
 
@@ -198,7 +199,7 @@ def test_the_fourth_call_with_the_same_arguments_is_answered_however_they_are_wr
     desk = Desk()
     spelled = [{"at": 1, "how": "far"}, {"how": "far", "at": 1}, '{"how":  "far", "at": 1}', '{"at":1,"how":"far"}']
     agent = desk.agent(ScriptedModel(*[[("look", each)] for each in spelled], [("look", {"at": 2, "how": "far"})]))
-    drive(agent, "Look", session="s")
+    drive(agent, "Look", conversation_id="s")
     assert statuses(agent, "s") == ["ok", "ok", "ok", "limit", "ok"]
     assert "same arguments" in answers(agent, "s")[3][1]
     assert outcomes(agent, "s") == ["repeated"]
@@ -207,7 +208,7 @@ def test_the_fourth_call_with_the_same_arguments_is_answered_however_they_are_wr
 def test_repetitions_within_one_round_count_in_the_models_order(drive: Any) -> None:
     desk = Desk()
     agent = desk.agent(ScriptedModel([("look", {"at": 1})] * 5))
-    drive(agent, "Look", session="s")
+    drive(agent, "Look", conversation_id="s")
     assert statuses(agent, "s") == ["ok", "ok", "ok", "limit", "limit"]
 
 
@@ -217,7 +218,7 @@ def test_a_tool_that_polls_may_be_called_again_with_the_same_arguments(drive: An
     desk = Desk()
     call = ("look", {"at": 1}) if polling else ("job_status", {"job": "a"})
     agent = desk.agent(ScriptedModel(*[[call]] * 6, "It is done."), polling=polling)
-    result = drive(agent, "Wait for it", session="s")
+    result = drive(agent, "Wait for it", conversation_id="s")
     assert statuses(agent, "s") == ["ok"] * 6
     assert result.text == "It is done."
 
@@ -226,7 +227,7 @@ def test_calls_that_failed_or_were_wrong_are_repetitions_too(drive: Any) -> None
     """C07 turned round: a guard that counts successes does not forget failures."""
     desk = Desk()
     agent = desk.agent(ScriptedModel(*[[("look", {"at": "no number"})]] * 5))
-    drive(agent, "Look", session="s")
+    drive(agent, "Look", conversation_id="s")
     assert statuses(agent, "s") == ["invalid_arguments"] * 3 + ["limit"] * 2
 
 
@@ -238,7 +239,7 @@ MANY = [{"name": f"calendar_{n}", "description": f"List calendar events of kind 
 def test_a_model_that_only_ever_searches_for_the_same_comes_to_an_end(drive: Any) -> None:
     """C06: from the second time on it is told what is loaded, from the fourth on nothing is searched."""
     agent = Agent(for_ever(("search_tools", {"queries": ["calendar events"]})), ToolSearch(MANY, mode="append"))
-    result = drive(agent, "What is on?", session="s")
+    result = drive(agent, "What is on?", conversation_id="s")
     assert result.reason == "round limit"
     said = answers(agent, "s")
     assert "already" in said[1][1]
@@ -251,7 +252,7 @@ def test_searches_that_find_something_every_time_are_limited_too(drive: Any) -> 
     words = itertools.count()
     model = ScriptedModel(*[lambda _: [("search_tools", {"queries": [f"calendar {next(words)}"]})]] * 60)
     agent = Agent(model, ToolSearch(MANY, mode="append"), layers=[limits(searches=5)])
-    result = drive(agent, "What is on?", session="s")
+    result = drive(agent, "What is on?", conversation_id="s")
     assert statuses(agent, "s") == ["ok"] * 5 + ["limit"] * 14
     assert "Do not search again" in answers(agent, "s")[5][1]
     assert set(outcomes(agent, "s")[:11]) == {"search-limit"}
@@ -263,7 +264,7 @@ def test_a_search_too_many_can_end_the_turn_with_a_reason(drive: Any) -> None:
     words = itertools.count()
     model = ScriptedModel(*[lambda _: [("search_tools", {"queries": [f"calendar {next(words)}"]})]] * 60)
     agent = Agent(model, ToolSearch(MANY, mode="append"), layers=[limits(searches=5, excess="end")])
-    assert drive(agent, "What is on?", session="s").reason == "search limit"
+    assert drive(agent, "What is on?", conversation_id="s").reason == "search limit"
     assert len(model.requests) == 6
 
 
@@ -275,7 +276,7 @@ def test_forty_calls_a_tool_and_a_hundred_and_fifty_in_all(drive: Any) -> None:
     tools = [tool(lambda at: at, name=f"look_{n}", description="Look") for n in range(5)]
     rounds = [[(f"look_{n}", {"at": at}) for at in range(41)] for n in range(4)]
     agent = Agent(ScriptedModel(*rounds), ToolSearch(tools, mode="static"))
-    drive(agent, "Look", session="s")
+    drive(agent, "Look", conversation_id="s")
     got = statuses(agent, "s")
     assert got[:41] == got[41:82] == got[82:123] == ["ok"] * 40 + ["limit"]
     assert got[123:] == ["ok"] * 30 + ["limit"] * 11, "that makes 150"
@@ -303,7 +304,7 @@ def test_a_tool_may_have_a_limit_of_its_own_or_none_or_not_count_at_all(
         ScriptedModel([("job_status", {"job": "a"})], *[[("look", {"at": n})] for n in range(9)]),
         **{"per_tool": 3} | options,
     )
-    drive(agent, "Look", session="s")
+    drive(agent, "Look", conversation_id="s")
     assert sum(each.startswith("look") for each in desk.ran) == ran
 
 
@@ -313,7 +314,7 @@ def test_the_other_calls_of_the_round_run_beside_one_that_is_too_much(drive: Any
     agent = desk.agent(
         ScriptedModel([("look", {"at": n}) for n in range(3)] + [("job_status", {"job": "a"})]), per_tool=2
     )
-    result = drive(agent, "Look", session="s")
+    result = drive(agent, "Look", conversation_id="s")
     assert statuses(agent, "s") == ["ok", "ok", "limit", "ok"]
     assert result.reason == "answered"
 
@@ -323,12 +324,12 @@ def test_with_the_policy_end_nothing_of_the_round_runs_and_the_reason_is_told(dr
     desk = Desk()
     model = ScriptedModel([("look", {"at": 0})], [("look", {"at": 1}), ("job_status", {"job": "a"})])
     agent = desk.agent(model, per_tool=1, excess="end")
-    result = drive(agent, "Look", session="s")
+    result = drive(agent, "Look", conversation_id="s")
     assert result.reason == "call limit"
     assert desk.ran == ["look 0"]
     assert statuses(agent, "s") == ["ok", "limit", "limit"]
     assert len(model.requests) == 2
-    assert drive(agent, "And now?", session="s").reason == "answered"
+    assert drive(agent, "And now?", conversation_id="s").reason == "answered"
 
 
 # -- budgets -----------------------------------------------------------------------------------------------------
@@ -338,7 +339,7 @@ def test_a_budget_of_tokens_is_told_once_and_then_ends_the_turn(drive: Any) -> N
     desk = Desk()
     model = for_ever(("look", {"at": 1}), ("look", {"at": 2}))
     agent = desk.agent(model, tokens=250)  # each call of the model costs 110
-    result = drive(agent, "Look", session="s")
+    result = drive(agent, "Look", conversation_id="s")
     assert result.reason == "token budget"
     assert statuses(agent, "s") == ["ok", "ok", "limit", "limit"]
     assert outcomes(agent, "s") == ["wrap-up", "hard-stop"]
@@ -352,7 +353,7 @@ def test_a_budget_of_money_ends_the_turn_at_once_with_the_policy_end(drive: Any)
         return None if call.model == "unknown" else call.usage.input_tokens * 0.001
 
     agent = desk.agent(for_ever(("look", {})), cost=0.15, price=price, excess="end")
-    result = drive(agent, "Look", session="s")
+    result = drive(agent, "Look", conversation_id="s")
     assert result.reason == "cost budget"
     assert statuses(agent, "s") == ["ok", "limit"]
 
@@ -371,7 +372,7 @@ def test_a_price_that_cannot_be_computed_lets_nothing_run(drive: Any) -> None:
         raise LookupError("no price table")
 
     agent = desk.agent(ScriptedModel([("look", {})]), cost=1.0, price=price)
-    drive(agent, "Look", session="s")
+    drive(agent, "Look", conversation_id="s")
     assert not desk.ran
     assert statuses(agent, "s") == ["denied"]
 
@@ -389,11 +390,11 @@ def test_what_was_counted_survives_a_restart(drive: Any) -> None:
 
     first = Agent(ScriptedModel(*[[("look", {})]] * 3, crash), desk.search, layers=layers)
     with pytest.raises(KeyboardInterrupt):
-        drive(first, "Look", session="s")
+        drive(first, "Look", conversation_id="s")
     journal = [stored(fact) for fact in first.conversation("s").journal if not isinstance(fact, RunEnded)]
     second = Agent(ScriptedModel([("look", {})]), desk.search, layers=layers)
     second.store.append("s", 0, journal)
-    drive(second, session="s")
+    drive(second, conversation_id="s")
     assert statuses(second, "s") == ["ok", "ok", "ok", "limit"]
 
 
@@ -411,7 +412,7 @@ def test_an_agent_has_limits_unless_it_is_given_others_or_none() -> None:
 def test_the_end_is_a_fact_that_names_the_layer(drive: Any) -> None:
     desk = Desk()
     agent = desk.agent(for_ever(("look", {})), soft=1, hard=1)
-    drive(agent, "Look", session="s", caller=Caller("ana"))
+    drive(agent, "Look", conversation_id="s", caller=Caller("ana"))
     journal = agent.conversation("s", caller=Caller("ana")).journal
     assert [fact for fact in journal if isinstance(fact, Ending)] == [Ending("round limit", by="limits")]
     assert [fact.reason for fact in journal if isinstance(fact, RunEnded)] == ["round limit"]

@@ -14,10 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsearch import SetupError, ToolContext, ToolSearch, tool
-from toolsearch.agent import Agent
 from toolsearch.layers import LogFilter, approval, logs
-from toolsearch.redaction import excerpt, redacted, visible
-from toolsearch.scope import Scope, scope
+from toolsearch.loop.agent import Agent
+from toolsearch.support.context import Scope, scope
+from toolsearch.support.redaction import excerpt, redacted, visible
 from toolsearch.testing import ScriptedModel
 
 own = logging.getLogger("tests.desk")
@@ -71,7 +71,7 @@ def records() -> Iterator[Records]:
 def test_a_round_is_a_line_and_so_is_the_end_of_a_run(drive: Any, records: Records) -> None:
     """PG-8: by default, with names, statuses, times and tokens; no argument and no result."""
     model = ScriptedModel([("look", {"at": 7}), ("nope\nINFO forged", {})], [("look", {"at": 8})], "Seen.")
-    drive(Agent(model, SEARCH), "Look", session="s1")
+    drive(Agent(model, SEARCH), "Look", conversation_id="s1")
     lines = [line for line in records.lines if "looking" not in line]
     assert len(lines) == 3
     assert lines[0].startswith("INFO s1 - round 1: look ok, nope_INFO_forged unknown; ")
@@ -86,7 +86,7 @@ def test_a_round_is_a_line_and_so_is_the_end_of_a_run(drive: Any, records: Recor
 def test_arguments_and_results_are_at_debug_redacted_and_cut(drive: Any, records: Records) -> None:
     logging.getLogger("toolsearch").setLevel(logging.DEBUG)
     model = ScriptedModel([("look", {"at": 7, "password": "hunter2"})], "Seen.")
-    drive(Agent(model, SEARCH, layers=[logs(characters=20)]), "Look", session="s1")
+    drive(Agent(model, SEARCH, layers=[logs(characters=20)]), "Look", conversation_id="s1")
     debug = [line for line in records.lines if line.startswith("DEBUG s1")]
     assert debug == [
         'DEBUG s1 - call c0_0 look: {"at": 7, "password"… (32 characters)',
@@ -97,9 +97,9 @@ def test_arguments_and_results_are_at_debug_redacted_and_cut(drive: Any, records
 
 def test_a_run_that_pauses_is_gone_on_with_or_fails_says_so(drive: Any, records: Records) -> None:
     agent = Agent(ScriptedModel([("pay", {"who": "Ana"})], RuntimeError("key=1")), SEARCH, layers=[approval()])
-    paused = drive(agent, "Pay", session="s1")
+    paused = drive(agent, "Pay", conversation_id="s1")
     with pytest.raises(RuntimeError):
-        drive(agent, session="s1", decisions={paused.waiting[0].id: True})
+        drive(agent, conversation_id="s1", decisions={paused.waiting[0].id: True})
     told = [line.partition(" - ")[2].partition(" after ")[0] for line in records.lines]
     assert [line.partition(";")[0] for line in told] == [
         "round 1: pay waits",
@@ -117,7 +117,7 @@ def test_a_cancelled_run_is_told_as_stopped(drive: Any, records: Records) -> Non
         return "Too late."
 
     agent = Agent(ScriptedModel([("look", {"at": 1})], cancels), SEARCH)
-    drive(agent, "Look", session="s1")
+    drive(agent, "Look", conversation_id="s1")
     assert any(line.startswith("INFO s1 - run stopped") for line in records.lines)
 
 
@@ -139,7 +139,7 @@ def test_logs_may_be_replaced_and_says_what_it_cannot_use() -> None:
 
 def test_a_line_of_a_tool_has_the_ids_of_its_conversation_and_call(drive: Any, records: Records) -> None:
     """PG-8: execution runs in a log-identity scope, in whatever thread."""
-    drive(Agent(ScriptedModel([("look", {"at": 1}), ("look", {"at": 2})]), SEARCH), "Look", session="s1")
+    drive(Agent(ScriptedModel([("look", {"at": 1}), ("look", {"at": 2})]), SEARCH), "Look", conversation_id="s1")
     assert sorted(line for line in records.lines if "looking" in line) == [
         "INFO s1 c0_0 looking with password=",
         "INFO s1 c0_1 looking with password=",
@@ -151,7 +151,7 @@ def test_a_line_of_a_tool_has_the_ids_of_its_conversation_and_call(drive: Any, r
 def test_conversations_that_take_turns_in_one_thread_keep_their_ids(records: Records) -> None:
     """The context belongs to the turn, not to whoever reads the stream."""
     agent = Agent(ScriptedModel(*[[("look", {"at": 1})]] * 2), SEARCH)
-    one, two = agent.stream("Look", session="one"), agent.stream("Look", session="two")
+    one, two = agent.stream("Look", conversation_id="one"), agent.stream("Look", conversation_id="two")
     seen: set[Scope] = set()
     for _ in zip(one, two, strict=False):
         seen.add(scope())
@@ -163,7 +163,7 @@ def test_conversations_that_take_turns_in_one_thread_keep_their_ids(records: Rec
 
 def test_a_stream_may_be_read_by_another_thread_for_each_event(records: Records) -> None:
     """As web frameworks do it, each time in another context."""
-    stream = Agent(ScriptedModel([("look", {"at": 1})]), SEARCH).stream("Look", session="s1")
+    stream = Agent(ScriptedModel([("look", {"at": 1})]), SEARCH).stream("Look", conversation_id="s1")
     ended: list[bool] = []
     while not ended:
         thread = threading.Thread(target=lambda: next(stream, None) is None and ended.append(True))
@@ -177,18 +177,18 @@ def test_what_a_gate_does_beside_the_loop_has_the_id_too(drive: Any, records: Re
         own.info("asking")
         return {each.id: True for each in waiting}
 
-    drive(Agent(ScriptedModel([("pay", {"who": "Ana"})]), SEARCH, layers=[approval(ask)]), "Pay", session="s1")
+    drive(Agent(ScriptedModel([("pay", {"who": "Ana"})]), SEARCH, layers=[approval(ask)]), "Pay", conversation_id="s1")
     assert "INFO s1 - asking" in records.lines
 
 
 def test_an_agent_inside_a_tool_logs_as_its_own_conversation(drive: Any, records: Records) -> None:
     def delegate(task: str, context: ToolContext) -> str:
         """Have somebody else do it"""
-        child = f"{context.session_id}/{context.call_id}"
-        return Agent(ScriptedModel([("look", {"at": 1})], "Done."), SEARCH).run(task, session=child).text  # type: ignore[union-attr]
+        child = f"{context.conversation_id}/{context.call_id}"
+        return Agent(ScriptedModel([("look", {"at": 1})], "Done."), SEARCH).run(task, conversation_id=child).text  # type: ignore[union-attr]
 
     search = ToolSearch([tool(delegate)], mode="static")
-    drive(Agent(ScriptedModel([("delegate", {"task": "look"})]), search), "Go", session="s1")
+    drive(Agent(ScriptedModel([("delegate", {"task": "look"})]), search), "Go", conversation_id="s1")
     assert "INFO s1/c0_0 c0_0 looking with password=" in records.lines
     assert any(line.startswith("INFO s1 - round 1: delegate ok") for line in records.lines)
 
@@ -200,7 +200,7 @@ def test_the_text_of_an_error_that_is_logged_is_redacted(drive: Any, records: Re
     def observer(event: Any) -> None:
         raise RuntimeError("cannot reach https://ana:s3cr3t@db.example with password='hunter2'")
 
-    drive(Agent(ScriptedModel(), SEARCH, observe=observer), "Hello", session="s1")
+    drive(Agent(ScriptedModel(), SEARCH, observe=observer), "Hello", conversation_id="s1")
     told = "\n".join(records.lines)
     assert "RuntimeError" in told
     assert "https://ana:[redacted]@db.example with password='[redacted]'" in told

@@ -5,10 +5,10 @@ from typing import Any
 import pytest
 
 from toolsearch import Catalog, ToolSearch, tool
-from toolsearch.agent import Agent
 from toolsearch.errors import SetupError
-from toolsearch.events import Answers, ModelReplied, Note, Reply, UserSaid
+from toolsearch.events.facts import Answers, ModelReplied, Note, Reply, UserSaid
 from toolsearch.layers import history, memory
+from toolsearch.loop.agent import Agent
 from toolsearch.stores import MemoryStore
 from toolsearch.testing import FixedIndex, ScriptedModel
 from toolsearch.wires import anthropic, openai_chat
@@ -52,8 +52,8 @@ def test_everything_is_shown_of_earlier_turns_by_default_and_once(drive: Any) ->
     """SA-39, SA-41: memory inside the loop; internal history and memory are one thing, so nothing comes twice."""
     model = ScriptedModel(*TWO_TURNS)
     mine = agent(model, memory(MemoryStore()))
-    drive(mine, "First?", session="s")
-    drive(mine, "Second?", session="s")
+    drive(mine, "First?", conversation_id="s")
+    drive(mine, "Second?", conversation_id="s")
     assert said(model.requests[-1]) == [
         "user: First?", "model: look", "tools: found a", "model: It is a.",
         "user: Second?", "model: look", "tools: found b",
@@ -65,9 +65,9 @@ def test_answers_only_are_shown_of_earlier_turns_and_the_whole_of_this_one(drive
     model = ScriptedModel(*TWO_TURNS, "Both are letters.")
     store = MemoryStore()
     mine = agent(model, memory(store, keep="answers"))
-    drive(mine, "First?", session="s")
-    drive(mine, "Second?", session="s")
-    drive(mine, "So?", session="s")
+    drive(mine, "First?", conversation_id="s")
+    drive(mine, "Second?", conversation_id="s")
+    drive(mine, "So?", conversation_id="s")
     assert said(model.requests[1]) == ["user: First?", "model: look", "tools: found a"]
     assert said(model.requests[3]) == [
         "user: First?", "model: It is a.", "user: Second?", "model: look", "tools: found b",
@@ -83,8 +83,8 @@ def test_two_memories_show_nothing_twice(drive: Any) -> None:
     """SA-41: nobody has to switch an internal history off."""
     model = ScriptedModel(*TWO_TURNS)
     mine = agent(model, memory(MemoryStore()), memory(keep="answers"), memory(keep="answers"))
-    drive(mine, "First?", session="s")
-    drive(mine, "Second?", session="s")
+    drive(mine, "First?", conversation_id="s")
+    drive(mine, "Second?", conversation_id="s")
     assert said(model.requests[-1]) == [
         "user: First?",
         "model: It is a.",
@@ -97,8 +97,8 @@ def test_two_memories_show_nothing_twice(drive: Any) -> None:
 def test_a_turn_that_a_tool_ended_shows_its_answer(drive: Any) -> None:
     model = ScriptedModel([("book", {"what": "a table"})], "You are welcome.")
     mine = agent(model, memory(keep="answers"))
-    assert drive(mine, "A table, please", session="s").text == "booked a table"
-    drive(mine, "Thanks", session="s")
+    assert drive(mine, "A table, please", conversation_id="s").text == "booked a table"
+    drive(mine, "Thanks", conversation_id="s")
     assert said(model.requests[-1]) == ["user: A table, please", "model: booked a table", "user: Thanks"]
 
 
@@ -106,16 +106,16 @@ def test_a_turn_that_failed_shows_what_the_user_said_and_no_error(drive: Any) ->
     model = ScriptedModel([("look", {"what": "a"})], RuntimeError("secret host is down"), "Better now.")
     mine = agent(model, memory(keep="answers"))
     with pytest.raises(RuntimeError):
-        drive(mine, "First?", session="s")
-    drive(mine, "Again?", session="s")
+        drive(mine, "First?", conversation_id="s")
+    drive(mine, "Again?", conversation_id="s")
     assert said(model.requests[-1]) == ["user: First?", "user: Again?"]
 
 
 def test_a_restart_shows_the_same(drive: Any) -> None:
     store = MemoryStore()
     first, second = ScriptedModel(*TWO_TURNS[:2]), ScriptedModel(*TWO_TURNS[2:])
-    drive(agent(first, memory(store, keep="answers")), "First?", session="s")
-    drive(agent(second, memory(store, keep="answers")), "Second?", session="s")
+    drive(agent(first, memory(store, keep="answers")), "First?", conversation_id="s")
+    drive(agent(second, memory(store, keep="answers")), "Second?", conversation_id="s")
     assert said(second.requests[-1])[:3] == ["user: First?", "model: It is a.", "user: Second?"]
 
 
@@ -123,7 +123,7 @@ def test_what_is_shown_is_legal_for_every_wire(drive: Any) -> None:
     model = ScriptedModel(*TWO_TURNS, [("book", {"what": "it"})], "Fine.")
     mine = agent(model, memory(keep="answers"))
     for text in ("First?", "Second?", "Book it", "Thanks"):
-        drive(mine, text, session="s")
+        drive(mine, text, conversation_id="s")
     for request in model.requests:
         assert request.transcript[0].__class__ is UserSaid
         roles = [m["role"] for m in anthropic.messages_for(request.transcript)]
@@ -144,8 +144,8 @@ def test_what_a_layer_adds_to_the_request_is_shown(drive: Any) -> None:
 
     model = ScriptedModel(*TWO_TURNS)
     mine = agent(model, Reminder(), memory(keep="answers"))
-    drive(mine, "First?", session="s")
-    drive(mine, "Second?", session="s")
+    drive(mine, "First?", conversation_id="s")
+    drive(mine, "Second?", conversation_id="s")
     assert said(model.requests[-1])[-2:] == ["tools: found b", "note: Be brief."]
     assert said(model.requests[-1])[:3] == ["user: First?", "model: It is a.", "user: Second?"]
 
@@ -156,7 +156,7 @@ def test_the_window_of_twenty_counts_what_memory_leaves(drive: Any) -> None:
     model = ScriptedModel(*script)
     mine = agent(model, memory(MemoryStore(), keep="answers"), history(20, step=0))
     for n in range(12):
-        drive(mine, f"Question {n}?", session="s")
+        drive(mine, f"Question {n}?", conversation_id="s")
     last = said(model.requests[-1])
     assert last[:2] == ["user: Question 3?", "model: It is 3."]
     assert last[-3:] == ["user: Question 11?", "model: look", "tools: found 11"]
@@ -186,10 +186,10 @@ def test_a_found_tool_stays_callable_in_later_turns_whatever_is_shown(drive: Any
         run=lambda tool, arguments, _: f"ran {tool.id}",
     )
     mine = Agent(model, search, layers=chosen[layers], store=MemoryStore())
-    drive(mine, "Find seven", session="s")
+    drive(mine, "Find seven", conversation_id="s")
     for n in range(20):
-        drive(mine, f"Question {n}", session="s")
-    drive(mine, "Call seven", session="s")
+        drive(mine, f"Question {n}", conversation_id="s")
+    drive(mine, "Call seven", conversation_id="s")
     assert "tools: ran tool_7" in said(model.requests[-1])
     assert all([shown.name for shown in request.tools] == ["search_tools", "tool_7"] for request in model.requests[1:])
     if layers != "everything":
@@ -200,8 +200,8 @@ def test_a_reply_of_the_provider_is_kept_verbatim(drive: Any) -> None:
     raw = {"role": "assistant", "content": "It is a.", "extra": "signature"}
     model = ScriptedModel(Reply("It is a.", raw=raw, wire="openai-chat"), "Yes.")
     mine = agent(model, memory(keep="answers"))
-    drive(mine, "First?", session="s")
-    drive(mine, "Really?", session="s")
+    drive(mine, "First?", conversation_id="s")
+    drive(mine, "Really?", conversation_id="s")
     reply = model.requests[-1].transcript[1]
     assert isinstance(reply, ModelReplied)
     assert reply.raw == raw

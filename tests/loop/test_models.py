@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from toolsearch import ToolCall, ToolSearch
-from toolsearch.agent import Agent
-from toolsearch.events import Answers, Reply, TextDelta, Usage
-from toolsearch.seams import CallModel, Finished
+from toolsearch.events.facts import Answers, Reply, TextDelta, Usage
+from toolsearch.events.requests import CallModel, Finished
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 

@@ -6,8 +6,20 @@ from typing import Any
 
 import pytest
 
-from toolsearch import Agent, Caller, Catalog, Learned, Session, SetupError, ToolCall, ToolResult, ToolSearch, meta
-from toolsearch.events import Reply
+from toolsearch import (
+    Agent,
+    Caller,
+    Catalog,
+    Learned,
+    Session,
+    SetupError,
+    ToolCall,
+    ToolResult,
+    ToolSearch,
+    builtin_tools,
+)
+from toolsearch.delegation import delegate
+from toolsearch.events.facts import Reply
 from toolsearch.layers import (
     Completed,
     Denied,
@@ -18,8 +30,9 @@ from toolsearch.layers import (
     Ready,
     Refuse,
     Rewrite,
+    after,
     approval,
-    delegate,
+    before,
     eligibility,
     follow_ups,
     history,
@@ -40,7 +53,6 @@ from toolsearch.layers import (
     truncate,
     usage,
 )
-from toolsearch.middleware import after, before
 from toolsearch.stores import MemoryStore, SqliteStore
 from toolsearch.testing import FixedIndex, ScriptedModel
 from toolsearch.wires import anthropic, openai_chat
@@ -277,7 +289,7 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], tuple[str, ...]]] = [
     (price, {"date": 2026}, ("date", "2026", "a text")),
     (store, {"path": 5}, ("path", "5", "the path of a file")),
     # objects of another kind, and classes where an object is due
-    (helper, {"agent": Agent}, ("agent", "<class 'toolsearch.agent.Agent'>", "pass an object, as in Agent(…)")),
+    (helper, {"agent": Agent}, ("agent", "<class 'toolsearch.loop.agent.Agent'>", "pass an object, as in Agent(…)")),
     (memory, {"store": "journals.db"}, ("store", "'journals.db'", "as SqliteStore(…) is", "it has no append")),
     (memory, {"store": []}, ("store", "[]", "as SqliteStore(…) is", "it has no load, delete, list")),
     (memory, {"store": MemoryStore}, ("store", "MemoryStore'>", "pass an object, as in MemoryStore(…)")),
@@ -307,15 +319,15 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], tuple[str, ...]]] = [
     (search, {"pinned": 5}, ("pinned", "5", "a list of tools, or of their names")),
     (search, {"results": "many"}, ("results", "'many'", "integer")),
     (search().session, {"caller": "ana"}, ("caller", "'ana'", "as in Caller(user='ana')")),
-    (search().session, {"session_id": 5}, ("session_id", "5", "a text, or None")),
+    (search().session, {"conversation_id": 5}, ("conversation_id", "5", "a text, or None")),
     (search().find, {"query": "pay", "caller": "ana"}, ("caller", "'ana'", "as in Caller(user='ana')")),
     (search().find, {"query": "pay", "category": 5}, ("category", "5", "a text, or None for all")),
     (search().restore, {"state": {}, "caller": "ana"}, ("caller", "'ana'", "as in Caller(user='ana')")),
-    (search().end_session, {"session_id": []}, ("session_id", "[]", "a text")),
+    (search().end_session, {"conversation_id": []}, ("conversation_id", "[]", "a text")),
     (search().on_evict, {"listener": 5}, ("listener", "5", "a function that takes a Session")),
     (handled, {"call": {"name": "pay"}}, ("call", "{'name': 'pay'}", "a ToolCall, as calls_in(reply)")),
     (loaded, {"ids": "pay"}, ("ids", "as in ['pay']")),
-    (session().acts_for, {"caller": "ana"}, ("caller", "'ana'", "as in Caller(user='ana')")),
+    (session().rebind_caller, {"caller": "ana"}, ("caller", "'ana'", "as in Caller(user='ana')")),
     (Caller, {"user": 5}, ("user", "5", "a text, or None")),
     (Caller, {"tenant": 5}, ("tenant", "5", "a text, or None")),
     (Caller, {"roles": 5}, ("roles", "5", "a collection of names")),
@@ -347,11 +359,15 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], tuple[str, ...]]] = [
     (Catalog().reserve, {"names": "search"}, ("names", "as in ['search']")),
     (Catalog().enrich, {"examples": 5}, ("examples", "5", "it has no of, stale")),
     # meta-tools
-    (meta.ask_user, {"name": 5}, ("name", "5", "a text that is not empty")),
-    (meta.skills, {"source": {"a": "A"}, "name": ""}, ("name", "''", "a text that is not empty")),
-    (meta.skills, {"source": {5: "A"}}, ("source", "{5: 'A'}", "a mapping from names to texts")),
-    (meta.skills, {"source": 5}, ("source", "5", "a folder, or a mapping")),
-    (meta.memories, {"store": meta.KeptMemories}, ("store", "pass an object, as in KeptMemories(…)")),
+    (builtin_tools.ask_user, {"name": 5}, ("name", "5", "a text that is not empty")),
+    (builtin_tools.skills, {"source": {"a": "A"}, "name": ""}, ("name", "''", "a text that is not empty")),
+    (builtin_tools.skills, {"source": {5: "A"}}, ("source", "{5: 'A'}", "a mapping from names to texts")),
+    (builtin_tools.skills, {"source": 5}, ("source", "5", "a folder, or a mapping")),
+    (
+        builtin_tools.memories,
+        {"store": builtin_tools.InProcessMemories},
+        ("store", "pass an object, as in InProcessMemories(…)"),
+    ),
     # wires
     (chat, {"client": None}, ("client", "None", "OpenAI or AsyncOpenAI", "no chat.completions.create")),
     (chat, {"name": 5}, ("name", "5", "a text that is not empty")),
@@ -508,7 +524,7 @@ class Empty(MemoryStore):
 @pytest.mark.parametrize("give", [lambda kept: {"store": kept}, lambda kept: {"layers": [memory(kept)]}])
 def test_a_store_is_used_though_it_is_empty(give: Callable[[Any], dict[str, Any]]) -> None:
     kept = Empty()
-    agent(**give(kept)).run("Hello", session="s")
+    agent(**give(kept)).run("Hello", conversation_id="s")
     assert kept.list() == ["s"]
 
 
@@ -522,11 +538,11 @@ def test_a_policy_that_cannot_be_runs_nothing() -> None:
         return to
 
     def when(call: Any) -> Policy:
-        return Policy(seconds=call.asked.name)
+        return Policy(seconds=call.judged.name)
 
     model = ScriptedModel([("c1", "act", {"to": "x"})])
     made = Agent(model, ToolSearch([act], mode="static"), layers=[approval(when=when)])
     with pytest.raises(SetupError, match="seconds must be a number of seconds above 0"):
-        made.run("Go", session="s", caller=Caller("ana"))
+        made.run("Go", conversation_id="s", caller=Caller("ana"))
     conversation = made.conversation("s", caller=Caller("ana"))
     assert (ran, conversation.running, conversation.open) == ([], False, ())

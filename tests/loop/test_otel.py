@@ -16,10 +16,10 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
 from toolsearch import MissingExtra, SetupError, ToolContext, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import Reply, Usage
+from toolsearch.events.facts import Reply, Usage
+from toolsearch.events.requests import Deny
 from toolsearch.layers import approval, history, interaction, limits, otel, retry, timeout
-from toolsearch.seams import Deny
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 
@@ -101,7 +101,7 @@ SEARCH = ToolSearch([look, broken, pay, {"name": "ask_user", "description": "Ask
 def test_a_run_is_a_span_with_its_model_calls_and_tools_below_it(drive: Any, seen: Telemetry) -> None:
     """BK-5: names and attributes are those of the conventions."""
     agent = seen.agent(ScriptedModel([("look", {"at": 1})], "Seen."), SEARCH)
-    drive(agent, "Look", session="s1")
+    drive(agent, "Look", conversation_id="s1")
     assert seen.tree() == [
         "invoke_agent",
         "invoke_agent > chat scripted",
@@ -150,7 +150,11 @@ def test_tools_that_run_beside_each_other_are_both_below_the_run(drive: Any, see
         return url
 
     search = ToolSearch([fetch], mode="static")
-    drive(seen.agent(ScriptedModel([("fetch", {"url": "a"}), ("fetch", {"url": "b"})]), search), "Fetch", session="s1")
+    drive(
+        seen.agent(ScriptedModel([("fetch", {"url": "a"}), ("fetch", {"url": "b"})]), search),
+        "Fetch",
+        conversation_id="s1",
+    )
     calls = {
         span.context.span_id: span.attributes["gen_ai.tool.call.id"] for span in seen.spans if "fetch" in span.name
     }
@@ -194,7 +198,7 @@ def test_a_run_is_below_the_span_of_whoever_runs_it_and_leaves_that_current(driv
 
 def test_conversations_in_one_thread_do_not_mix(seen: Telemetry) -> None:
     agent = seen.agent(ScriptedModel(*[[("look", {"at": 1})]] * 2), SEARCH)
-    one, two = agent.stream("Look", session="one"), agent.stream("Look", session="two")
+    one, two = agent.stream("Look", conversation_id="one"), agent.stream("Look", conversation_id="two")
     for _ in zip(one, two, strict=False):
         assert not api.get_current_span().is_recording(), "nothing leaks to whoever reads the stream"
     list(one), list(two)
@@ -209,9 +213,11 @@ def test_an_agent_inside_a_tool_is_below_that_tool(drive: Any, seen: Telemetry) 
     def delegate(context: ToolContext) -> str:
         """Have somebody else do it"""
         inner = seen.agent(ScriptedModel("Done."), SEARCH)
-        return inner.run("Do it", session=f"{context.session_id}/{context.call_id}").text  # type: ignore[union-attr]
+        return inner.run("Do it", conversation_id=f"{context.conversation_id}/{context.call_id}").text  # type: ignore[union-attr]
 
-    drive(seen.agent(ScriptedModel([("delegate", {})]), ToolSearch([delegate], mode="static")), "Go", session="s1")
+    drive(
+        seen.agent(ScriptedModel([("delegate", {})]), ToolSearch([delegate], mode="static")), "Go", conversation_id="s1"
+    )
     assert "invoke_agent > execute_tool delegate > invoke_agent > chat scripted" in seen.tree()
 
 
@@ -241,8 +247,8 @@ def test_each_attempt_is_a_span_where_the_layer_is_inside_the_retries(drive: Any
 
 def test_a_helpers_call_says_what_for(drive: Any, seen: Telemetry) -> None:
     agent = seen.agent(ScriptedModel("One.", "A summary.", "Two."), SEARCH, history(2, summarize=True))
-    drive(agent, "First", session="s1")
-    drive(agent, "Second", session="s1")
+    drive(agent, "First", conversation_id="s1")
+    drive(agent, "Second", conversation_id="s1")
     assert [span.attributes.get("toolsearch.purpose") for span in seen.spans if span.name == "chat scripted"] == [
         None,
         "history_summary",
@@ -257,15 +263,15 @@ def test_a_cancelled_run_ends_all_its_spans(drive: Any, seen: Telemetry) -> None
         return "Too late."
 
     agent = seen.agent(ScriptedModel(cancels), SEARCH)
-    drive(agent, "Go", session="s1")
+    drive(agent, "Go", conversation_id="s1")
     assert seen.span("invoke_agent").attributes["error.type"] == "cancelled"
     assert seen.points("chat.tool.loop") == {"outcome=cancelled": 1}
 
 
 def test_a_pause_ends_the_span_and_going_on_is_another(drive: Any, seen: Telemetry) -> None:
     agent = seen.agent(ScriptedModel([("pay", {"who": "Ana"})], "Paid."), SEARCH, approval())
-    paused = drive(agent, "Pay", session="s1")
-    drive(agent, session="s1", decisions={paused.waiting[0].id: True})
+    paused = drive(agent, "Pay", conversation_id="s1")
+    drive(agent, conversation_id="s1", decisions={paused.waiting[0].id: True})
     runs = [span for span in seen.spans if span.name == "invoke_agent"]
     assert [span.attributes["toolsearch.reason"] for span in runs] == ["paused", "answered"]
     assert {span.attributes["gen_ai.conversation.id"] for span in runs} == {"s1"}
@@ -365,16 +371,16 @@ def test_decisions_of_people_are_counted_once_a_call(drive: Any) -> None:
 
 def test_decisions_that_come_later_are_counted_too(drive: Any, seen: Telemetry) -> None:
     agent = seen.agent(ScriptedModel([("pay", {"who": "Ana"}), ("pay", {"who": "Bob"})]), SEARCH, approval())
-    paused = drive(agent, "Pay", session="s1")
+    paused = drive(agent, "Pay", conversation_id="s1")
     one, other = [waiting.id for waiting in paused.waiting]
-    drive(agent, session="s1", decisions={one: True, other: False})
+    drive(agent, conversation_id="s1", decisions={one: True, other: False})
     assert seen.points("mcp.hitl.decision") == {"outcome=approved,side=chat": 1, "outcome=declined,side=chat": 1}
 
 
 def test_a_question_that_nobody_answers_is_no_decision(drive: Any, seen: Telemetry) -> None:
     agent = seen.agent(ScriptedModel([("ask_user", {}), ("ask_user", {})]), SEARCH, interaction(["ask_user"]))
-    paused = drive(agent, "Ask", session="s1")
-    drive(agent, session="s1", decisions={paused.waiting[0].id: Deny("no")})
+    paused = drive(agent, "Ask", conversation_id="s1")
+    drive(agent, conversation_id="s1", decisions={paused.waiting[0].id: Deny("no")})
     assert seen.points("mcp.hitl.decision") == {}
     assert seen.points("chat.tool.loop") == {"outcome=interaction-budget": 1}
 

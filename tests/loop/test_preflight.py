@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from toolsearch import SetupError, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import Answers, Noted, RunEnded, ToolReturned, ToolStarted, stored
+from toolsearch.events.facts import Answers, Noted, RunEnded, ToolReturned, ToolStarted
+from toolsearch.events.journal import stored
+from toolsearch.events.requests import Approve, Call, CallModel, Paused, Waiting
 from toolsearch.layers import Completed, Denied, Ready, approval, preflight
-from toolsearch.seams import Approve, Call, CallModel, Paused, Waiting
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 
@@ -36,7 +37,7 @@ class Bank:
         return "seen"
 
     def check(self, call: Call, phase: str) -> Any:
-        self.checked.append((phase, call.asked.name))
+        self.checked.append((phase, call.judged.name))
         said = self.said[phase]
         said = said(call) if callable(said) and not isinstance(said, type) else said
         if isinstance(said, BaseException):
@@ -64,7 +65,7 @@ PAY = ("c1", "pay", {"who": "ana"})
 def test_a_call_is_checked_when_it_is_prepared_and_again_right_before_it_runs(drive: Any, ready: Any) -> None:
     bank = Bank(ready, ready)
     agent = bank.agent([PAY, ("look", {})])
-    drive(agent, "Pay", session="s")
+    drive(agent, "Pay", conversation_id="s")
     assert bank.checked == [("prepare", "pay"), ("execute", "pay")], "only the tools that are named"
     assert bank.did == ["pay ana", "look"]
     assert [(note["phase"], note["outcome"]) for note in notes(agent)] == [("prepare", "ready"), ("execute", "ready")]
@@ -73,7 +74,7 @@ def test_a_call_is_checked_when_it_is_prepared_and_again_right_before_it_runs(dr
 def test_every_tool_is_checked_where_none_is_named_but_no_search(drive: Any) -> None:
     bank = Bank()
     agent = bank.agent([PAY, ("look", {}), ("search_tools", {"queries": ["x"]}), ("no_such", {})], tools=None)
-    drive(agent, "Pay", session="s")
+    drive(agent, "Pay", conversation_id="s")
     assert sorted(set(bank.checked)) == [
         ("execute", "look"),
         ("execute", "pay"),
@@ -84,7 +85,7 @@ def test_every_tool_is_checked_where_none_is_named_but_no_search(drive: Any) -> 
 
 def test_its_wording_is_the_question_a_person_is_asked(drive: Any) -> None:
     bank = Bank(lambda call: Ready(f"Pay {call.arguments['who'].title()} 20 euros from the shared account?"))
-    paused = drive(bank.agent([PAY], layers=[approval()]), "Pay", session="s")
+    paused = drive(bank.agent([PAY], layers=[approval()]), "Pay", conversation_id="s")
     assert isinstance(paused, Paused)
     assert paused.waiting[0].question == "Pay Ana 20 euros from the shared account?"
 
@@ -97,7 +98,7 @@ def test_its_wording_reaches_a_handler_in_this_process_too(drive: Any) -> None:
         return {each.id: True for each in waiting}
 
     bank = Bank(Ready("Really?"))
-    drive(bank.agent([PAY], layers=[approval(ask)]), "Pay", session="s")
+    drive(bank.agent([PAY], layers=[approval(ask)]), "Pay", conversation_id="s")
     assert asked == ["Really?"]
     assert bank.did == ["pay ana"]
 
@@ -105,7 +106,7 @@ def test_its_wording_reaches_a_handler_in_this_process_too(drive: Any) -> None:
 def test_what_is_denied_is_not_asked_about_and_does_not_run(drive: Any) -> None:
     bank = Bank(Denied("the account is closed"))
     agent = bank.agent([PAY, ("look", {})], layers=[approval()])
-    result = drive(agent, "Pay", session="s")
+    result = drive(agent, "Pay", conversation_id="s")
     assert not isinstance(result, Paused)
     assert results(agent)[0][0] == "denied"
     assert "the account is closed" in results(agent)[0][1]
@@ -115,7 +116,7 @@ def test_what_is_denied_is_not_asked_about_and_does_not_run(drive: Any) -> None:
 def test_what_is_completed_needs_no_approval_and_runs_nothing(drive: Any) -> None:
     bank = Bank(Completed({"paid": "yesterday"}))
     agent = bank.agent([PAY], layers=[approval()])
-    drive(agent, "Pay", session="s")
+    drive(agent, "Pay", conversation_id="s")
     assert results(agent) == [("ok", '{"paid": "yesterday"}')]
     assert not bank.did
 
@@ -133,7 +134,7 @@ def test_it_looks_again_when_an_earlier_approval_stands_for_the_call(drive: Any)
 
     bank = Bank(execute=enough)
     agent = bank.agent([PAY], [("c2", "pay", {"who": "bob"})], layers=[approval(ask)])
-    drive(agent, "Pay", session="s")
+    drive(agent, "Pay", conversation_id="s")
     assert bank.did == ["pay ana"]
     assert [status for status, _ in results(agent)] == ["ok", "denied"]
     assert bank.checked == [("prepare", "pay"), ("execute", "pay")] * 2
@@ -148,7 +149,7 @@ def test_the_last_look_sees_the_arguments_that_were_approved_and_may_complete_th
 
     bank = Bank(execute=execute)
     agent = bank.agent([PAY], layers=[approval(lambda waiting: {w.id: Approve({"who": "bob"}) for w in waiting})])
-    drive(agent, "Pay", session="s")
+    drive(agent, "Pay", conversation_id="s")
     assert seen == [{"who": "bob"}]
     assert results(agent) == [("ok", "paid by hand")]
     assert not bank.did
@@ -159,7 +160,7 @@ def test_the_last_look_sees_the_arguments_that_were_approved_and_may_complete_th
 def test_a_check_that_fails_or_says_nothing_clear_lets_the_call_not_run(drive: Any, phase: str, broken: Any) -> None:
     bank = Bank(**{phase: broken})
     agent = bank.agent([PAY, ("look", {})])
-    drive(agent, "Pay", session="s")
+    drive(agent, "Pay", conversation_id="s")
     assert bank.did == ["look"]
     assert results(agent)[0][0] == "denied"
     assert "check before it failed" in results(agent)[0][1]
@@ -174,11 +175,11 @@ def test_an_async_check_is_awaited_and_a_sync_run_names_arun(drive: Any) -> None
 
     agent = Agent(ScriptedModel([PAY]), bank.search, layers=[preflight(check)])
     if drive.is_async:
-        drive(agent, "Pay", session="s")
+        drive(agent, "Pay", conversation_id="s")
         assert bank.did == ["pay ana"]
     else:
         with pytest.raises(SetupError, match="arun"):
-            drive(agent, "Pay", session="s")
+            drive(agent, "Pay", conversation_id="s")
         assert not bank.did
 
 
@@ -187,18 +188,18 @@ def test_what_was_prepared_before_a_restart_is_not_prepared_again(drive: Any, sa
     """NA-7: journaled."""
     first = Bank(said)
     one = first.agent([PAY], layers=[approval()])
-    drive(one, "Pay", session="s")
+    drive(one, "Pay", conversation_id="s")
     journal = one.conversation("s").journal
     noted = next(at for at, fact in enumerate(journal) if isinstance(fact, Noted))
     second = Bank(AssertionError("asked twice"))
     other = second.agent("Well.", layers=[approval()])
     other.store.append("s", 0, [stored(fact) for fact in journal[: noted + 1]])
-    result = drive(other, session="s")
+    result = drive(other, conversation_id="s")
     assert not second.checked
     if isinstance(said, Ready):
         assert isinstance(result, Paused)
         assert result.waiting[0].question == "Really?"
-        drive(other, session="s", decisions={"c1": True})
+        drive(other, conversation_id="s", decisions={"c1": True})
         assert second.checked == [("execute", "pay")]
         assert second.did == ["pay ana"]
     else:
@@ -208,7 +209,7 @@ def test_what_was_prepared_before_a_restart_is_not_prepared_again(drive: Any, sa
 def test_facts_come_in_the_order_things_happen(drive: Any) -> None:
     bank = Bank(Ready(), Ready())
     agent = bank.agent([PAY])
-    drive(agent, "Pay", session="s")
+    drive(agent, "Pay", conversation_id="s")
     journal = [
         f for f in agent.conversation("s").journal if isinstance(f, Noted | ToolStarted | ToolReturned | RunEnded)
     ]
@@ -225,7 +226,7 @@ def test_a_model_that_is_refused_reads_why_and_what_to_do(drive: Any) -> None:
         read.append(request.transcript[-1].results[0].content)  # type: ignore[union-attr]
         return "I see."
 
-    drive(bank.agent([PAY], step), "Pay", session="s")
+    drive(bank.agent([PAY], step), "Pay", conversation_id="s")
     why, what = "'pay' did not run: the account is closed.", "Do not try it again unchanged"
     assert read == [f"{why} {what}: correct what is wrong, or go on without it."]
 

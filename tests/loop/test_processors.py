@@ -13,11 +13,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsearch import SetupError, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import Answers, ModelCalled, ModelReplied, Reply, ReplyDiscarded, RunEnded, TextDelta, UserSaid
+from toolsearch.events.facts import (
+    Answers,
+    ModelCalled,
+    ModelReplied,
+    Reply,
+    ReplyDiscarded,
+    RunEnded,
+    TextDelta,
+    UserSaid,
+)
+from toolsearch.events.requests import CallModel
 from toolsearch.layers import Refuse, Rewrite, follow_ups, history, processors, redact, structured
-from toolsearch.layers.processors import _Held
-from toolsearch.seams import CallModel
+from toolsearch.layers._processors import _Held
+from toolsearch.loop.agent import Agent
 from toolsearch.stores import MemoryStore
 from toolsearch.testing import ScriptedModel
 
@@ -46,7 +55,7 @@ def test_what_the_model_reads_is_rewritten_before_each_call_and_the_journal_is_n
     """NA-13."""
     model = ScriptedModel([("card_of", {"who": "Ana"})], "It ends in 1.")
     agent = agent_for(model, processors(into=[cards]))
-    drive(agent, f"Mine is {CARD}", session="s")
+    drive(agent, f"Mine is {CARD}", conversation_id="s")
     assert len(model.requests) == 2
     assert not [request for request in model.requests if CARD in text_of_request(request)]
     assert "[card]" in model.requests[1].transcript[2].results[0].content
@@ -66,7 +75,7 @@ def test_a_refusal_ends_the_turn_before_the_model_is_asked(drive: Any) -> None:
     model = ScriptedModel("Hello.")
     no_cards = processors(into=[lambda r: Refuse("card", "No cards, please.") if CARD in repr(r.transcript) else None])
     agent = agent_for(model, follow_ups(), structured(str), no_cards)
-    result = drive(agent, f"Mine is {CARD}", session="s")
+    result = drive(agent, f"Mine is {CARD}", conversation_id="s")
     assert (result.text, result.reason, model.requests) == ("No cards, please.", "card", [])
     assert not [e for e in agent.conversation("s").journal if isinstance(e, ModelCalled)], "nothing is billed"
 
@@ -74,8 +83,8 @@ def test_a_refusal_ends_the_turn_before_the_model_is_asked(drive: Any) -> None:
 def test_helpers_read_what_is_rewritten_too(drive: Any) -> None:
     model = ScriptedModel("One.", "A summary.", "Two.")
     agent = agent_for(model, history(2, summarize=True), processors(into=[cards]))
-    drive(agent, f"Mine is {CARD}", session="s")
-    drive(agent, "Go on", session="s")
+    drive(agent, f"Mine is {CARD}", conversation_id="s")
+    drive(agent, "Go on", conversation_id="s")
     assert [request.purpose for request in model.requests] == ["chat", "history_summary", "chat"]
     assert not [request for request in model.requests if CARD in text_of_request(request)]
 
@@ -97,7 +106,7 @@ def test_a_reply_passes_is_replaced_or_refused(drive: Any) -> None:
         ("The secret is 7.", "I must not say that.", "leak"),
     ):
         agent = agent_for(ScriptedModel(said, pieces=3), processors(out=[judge]))
-        shown = drive.shown(agent, "Go", session="s")
+        shown = drive.shown(agent, "Go", conversation_id="s")
         assert (shown[-1].text, shown[-1].reason) == (text, reason)
         assert not [e for e in shown if isinstance(e, TextDelta)], "buffered"
         assert "secret" not in json.dumps(agent.conversation("s").export())
@@ -111,7 +120,7 @@ def test_a_reply_that_is_refused_is_billed_all_the_same(drive: Any) -> None:
 
 def test_calls_of_a_reply_that_is_refused_do_not_run(drive: Any) -> None:
     agent = agent_for(ScriptedModel([("card_of", {"who": "Ana"})]), processors(out=[lambda r: Refuse("no calls")]))
-    assert drive(agent, "Go", session="s").reason == "no calls"
+    assert drive(agent, "Go", conversation_id="s").reason == "no calls"
     assert not [m for m in agent.conversation("s").transcript if isinstance(m, Answers)]
 
 
@@ -121,7 +130,7 @@ def test_a_changed_text_is_sent_back_without_the_message_that_has_the_old_one(dr
     replies = [Reply(raw["content"], raw=raw, wire="openai_chat"), Reply("Fine.", raw=same, wire="openai_chat")]
     agent = agent_for(ScriptedModel(*replies), processors(out=[cards]))
     for _ in replies:
-        drive(agent, "Go", session="s")
+        drive(agent, "Go", conversation_id="s")
     first, second = (m for m in agent.conversation("s").transcript if isinstance(m, ModelReplied))
     assert (first.text, first.raw) == ("It is [card]", None)
     assert second.raw == same
@@ -143,7 +152,7 @@ def test_a_processor_that_raises_ends_the_turn_and_nothing_is_shown(drive: Any) 
 
     agent = agent_for(ScriptedModel(f"It is {CARD}", pieces=2), processors(out=[broken]))
     with pytest.raises(KeyError):
-        drive.shown(agent, "Go", session="s")
+        drive.shown(agent, "Go", conversation_id="s")
     assert CARD not in json.dumps(agent.conversation("s").export())
 
 
@@ -220,7 +229,7 @@ def test_what_must_not_be_kept_is_gone_before_anything_is_stored_or_shown(drive:
     model = ScriptedModel([("card_of", {"who": "Ana"})], Reply(f"It is {CARD}", raw=raw, reasoning=CARD))
     agent = agent_for(model, processors(stored=[cards]), store=store)
     said = UserSaid(f"Mine is {CARD}", ({"type": "text", "text": CARD}, {"type": "image", "data": CARD}))
-    shown = drive.shown(agent, said, session="s")
+    shown = drive.shown(agent, said, conversation_id="s")
     journal = agent.conversation("s").journal
     parts = next(e for e in journal if isinstance(e, UserSaid)).parts
     assert [part.get("text", part.get("data")) for part in parts] == ["[card]", CARD], "only texts are read"
@@ -251,7 +260,7 @@ def test_a_tool_still_gets_what_the_model_wrote(drive: Any) -> None:
 
 def test_the_value_and_the_end_of_a_turn_are_kept_without_it(drive: Any) -> None:
     agent = agent_for(ScriptedModel(json.dumps({"card": CARD})), processors(stored=[cards]), structured(dict[str, str]))
-    assert drive(agent, "Go", session="s").value == {"card": "[card]"}
+    assert drive(agent, "Go", conversation_id="s").value == {"card": "[card]"}
     ended = agent.conversation("s").journal[-1]
     assert isinstance(ended, RunEnded)
     assert (ended.value, ended.text) == ({"card": "[card]"}, '{"card": "[card]"}')
@@ -260,7 +269,7 @@ def test_the_value_and_the_end_of_a_turn_are_kept_without_it(drive: Any) -> None
 def test_errors_are_kept_without_it(drive: Any) -> None:
     agent = agent_for(ScriptedModel(ValueError(f"bad request: {CARD}")), processors(stored=[cards]))
     with pytest.raises(ValueError, match="bad request"):
-        drive(agent, "Go", session="s")
+        drive(agent, "Go", conversation_id="s")
     assert CARD not in json.dumps(agent.conversation("s").export())
 
 
@@ -270,7 +279,7 @@ def test_where_redacting_fails_nothing_is_stored(drive: Any) -> None:
 
     store = MemoryStore()
     with pytest.raises(KeyError):
-        drive(agent_for(ScriptedModel(), processors(stored=[broken]), store=store), CARD, session="s")
+        drive(agent_for(ScriptedModel(), processors(stored=[broken]), store=store), CARD, conversation_id="s")
     assert CARD not in json.dumps(store.load("s"))
 
 

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from toolsearch import Agent, Answer, Approve, Deny, SetupError, StateError, Tool, ToolResult, ToolSearch, tool
-from toolsearch.conversation import Conversation
-from toolsearch.events import ModelReplied, RunEnded, TextDelta, ToolReturned, ToolStarted, UserSaid
-from toolsearch.layers import approval, timeout
-from toolsearch.middleware import after, before
+from toolsearch.events.facts import ModelReplied, RunEnded, TextDelta, ToolReturned, ToolStarted, UserSaid
+from toolsearch.layers import after, approval, before, timeout
+from toolsearch.loop.conversation import Conversation
 from toolsearch.stores import MemoryStore, SqliteStore
 from toolsearch.testing import ScriptedModel
 
@@ -38,7 +37,7 @@ def static(*tools: Any) -> ToolSearch:
 def journal_until(fact: type, search: ToolSearch, call: Any, *, including: bool) -> MemoryStore:
     """A store with the journal of a turn, cut where a process would have been killed."""
     store, cut = MemoryStore(), MemoryStore()
-    stream = Agent(ScriptedModel([call]), search, store=store).stream("go", session="s")
+    stream = Agent(ScriptedModel([call]), search, store=store).stream("go", conversation_id="s")
     next(event for event in stream if isinstance(event, fact))
     facts = store.load("s")  # before the stream is closed
     cut.append("s", 0, facts if including else facts[:-1])
@@ -48,7 +47,7 @@ def journal_until(fact: type, search: ToolSearch, call: Any, *, including: bool)
 def test_a_call_that_another_process_began_is_never_said_not_to_have_run() -> None:
     model = ScriptedModel("ok")
     agent = Agent(model, static(pay), store=journal_until(ToolReturned, static(pay), PAY, including=False))
-    agent.run("What happened?", session="s")
+    agent.run("What happened?", conversation_id="s")
     told = agent.conversation("s").turn.journal
     content = next(fact.content for fact in told if isinstance(fact, ToolReturned))
     assert "it was begun, and what came of it is not known" in content
@@ -72,9 +71,9 @@ def test_an_approval_does_not_hold_for_another_definition_of_the_tool(drive: Any
         layers=[approval()],
         store=store,
     )
-    drive(first, "go", session="s")
+    drive(first, "go", conversation_id="s")
     second = Agent(ScriptedModel("ok"), static(wipe("Wipe a disk.", ran)), layers=[approval()], store=store)
-    drive(second, session="s", decisions={"c1": True})
+    drive(second, conversation_id="s", decisions={"c1": True})
     assert ran == []
     (result,) = second.conversation("s").turn.results.values()
     assert (result.status, "has changed since" in result.content) == ("expired", True)
@@ -84,7 +83,7 @@ def test_a_call_made_before_a_restart_does_not_run_if_its_tool_has_changed() -> 
     ran: list[str] = []
     read = static(wipe("Look.", ran, kind="read"))
     cut = journal_until(ModelReplied, read, ("c1", "wipe", {"path": "/x"}), including=True)
-    Agent(ScriptedModel("ok"), static(wipe("Look.", ran)), layers=[approval()], store=cut).run(session="s")
+    Agent(ScriptedModel("ok"), static(wipe("Look.", ran)), layers=[approval()], store=cut).run(conversation_id="s")
     assert ran == []
 
 
@@ -100,12 +99,12 @@ class SlowToEnd(MemoryStore):
 def test_a_time_out_while_the_end_is_stored_is_a_time_out() -> None:
     agent = Agent(ScriptedModel(ValueError("no")), static(pay), store=SlowToEnd())
     with pytest.raises(TimeoutError):
-        asyncio.run(asyncio.wait_for(agent.arun("x", session="s"), 0.15))
+        asyncio.run(asyncio.wait_for(agent.arun("x", conversation_id="s"), 0.15))
     assert not agent.conversation("s").running
 
 
 def test_leaving_a_stream_at_its_last_fact_is_silent() -> None:
-    stream: Any = Agent(ScriptedModel(ValueError("x")), static(pay)).stream("hi", session="s")
+    stream: Any = Agent(ScriptedModel(ValueError("x")), static(pay)).stream("hi", conversation_id="s")
     for event in stream:
         if isinstance(event, RunEnded):
             break
@@ -119,7 +118,7 @@ def test_leaving_a_stream_that_is_being_cancelled_leaves_the_conversation_whole(
         return str(a)
 
     agent = Agent(ScriptedModel([("slow", {"a": 1}), ("slow", {"a": 2})]), static(slow))
-    stream: Any = agent.stream("hi", session="s")
+    stream: Any = agent.stream("hi", conversation_id="s")
     for event in stream:
         if isinstance(event, ToolStarted):
             agent.cancel("s")
@@ -137,7 +136,7 @@ def test_a_store_expires_by_seconds_only(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     store = make()
-    Agent(ScriptedModel(), static(pay), store=store).run("x", session="a")
+    Agent(ScriptedModel(), static(pay), store=store).run("x", conversation_id="a")
     with pytest.raises(SetupError, match="seconds since the epoch"):
         store.expire(before)
     assert list(store.list()) == ["a"]
@@ -152,7 +151,7 @@ def test_a_tool_that_returns_a_circle_has_answered(drive: Any) -> None:
         return made
 
     agent = Agent(ScriptedModel([("c1", "act", {})]), static(act))
-    assert drive(agent, "x", session="s").reason == "answered"
+    assert drive(agent, "x", conversation_id="s").reason == "answered"
     assert agent.conversation("s").turn.results["c1"].status == "ok"
 
 
@@ -168,9 +167,9 @@ def test_a_decision_that_holds_nonsense_is_refused_when_it_is_made(make: Callabl
 @pytest.mark.parametrize("decisions", [[], "", [("c1", True)]])
 def test_decisions_are_given_by_call_id(decisions: Any) -> None:
     agent = Agent(ScriptedModel([PAY]), static(pay), layers=[approval()])
-    agent.run("go", session="s")
+    agent.run("go", conversation_id="s")
     with pytest.raises(SetupError, match="by call id"):
-        agent.run(session="s", decisions=decisions)
+        agent.run(conversation_id="s", decisions=decisions)
 
 
 def test_what_a_layer_may_change_is_not_shown_before() -> None:
@@ -182,7 +181,7 @@ def test_what_a_layer_may_change_is_not_shown_before() -> None:
 @pytest.mark.parametrize("seconds", [float("inf"), 1e10])
 def test_a_bound_without_end_is_none(drive: Any, seconds: float) -> None:
     agent = Agent(ScriptedModel([PAY]), static(pay), layers=[timeout(tool=seconds)])
-    drive(agent, "x", session="s")
+    drive(agent, "x", conversation_id="s")
     assert agent.conversation("s").turn.results["c1"].content == "1 paid to x"
 
 
@@ -192,13 +191,13 @@ def test_an_async_layer_around_a_tool_names_arun() -> None:
 
     agent = Agent(ScriptedModel([PAY]), static(pay), layers=[before("tool", look)])
     with pytest.raises(SetupError, match="arun"):
-        agent.run("x", session="s")
+        agent.run("x", conversation_id="s")
     assert not agent.conversation("s").running
 
 
-def test_a_session_id_is_cleaned_everywhere_alike() -> None:
+def test_a_conversation_id_is_cleaned_everywhere_alike() -> None:
     agent = Agent(ScriptedModel(), static(pay))
-    agent.run("x", session="a\ud800")
+    agent.run("x", conversation_id="a\ud800")
     assert agent.conversation("a\ud800").journal
     assert not agent.cancel("a\ud800")
 
@@ -236,7 +235,7 @@ def returning(run: Callable[[], Any], **marks: Any) -> Tool:
 
 def looked(drive: Any, run: Callable[[], Any], store: Any = None) -> ToolReturned:
     agent = Agent(ScriptedModel([("c1", "look", {})]), static(returning(run)), store=store or MemoryStore())
-    drive(agent, "Look", session="s")
+    drive(agent, "Look", conversation_id="s")
     return next(e for e in agent.conversation("s").journal if isinstance(e, ToolReturned))
 
 
@@ -312,7 +311,7 @@ def test_C16_an_id_that_was_replaced_is_no_longer_than_providers_take() -> None:
     """C16, sibling: OpenAI refuses an id of more than 40 characters in every later request."""
     call = ("call_" + "x" * 35, "look", {})
     agent = Agent(ScriptedModel([call], [call], [call, call]), static(returning(str)))
-    agent.run("Look", session="s")
+    agent.run("Look", conversation_id="s")
     ids = [e.call_id for e in agent.conversation("s").journal if isinstance(e, ToolReturned)]
     assert len({*ids}) == 4
     assert max(map(len, ids)) <= 40
@@ -338,10 +337,10 @@ def test_an_approval_does_not_hold_for_another_tool_that_took_the_name(
     drive(
         Agent(ScriptedModel(script), static(*(erase(s, ran) for s in before)), layers=[gate], store=store),
         "Go",
-        session="s",
+        conversation_id="s",
     )
     later = Agent(ScriptedModel(), static(*(erase(s, ran) for s in after)), layers=[gate], store=store)
-    drive(later, session="s", decisions={"c1": True})
+    drive(later, conversation_id="s", decisions={"c1": True})
     (answer,) = [e for e in later.conversation("s").journal if isinstance(e, ToolReturned)]
     assert (ran, answer.status) in (([], "expired"), ([], "unknown"))
 
@@ -360,7 +359,7 @@ def test_an_approval_does_not_hold_for_another_tool_that_took_the_name(
 def test_a_journal_whose_facts_hold_nonsense_is_a_clear_error(fact: str, key: str, value: Any) -> None:
     search = ToolSearch([returning(str)])
     agent = Agent(ScriptedModel([("c1", "search_tools", {"queries": ["look"]})]), search)
-    agent.run("Look", session="s")
+    agent.run("Look", conversation_id="s")
     lines = agent.conversation("s").export()
     next(line for line in lines if line["fact"] == fact)[key] = value
     with pytest.raises(StateError, match="of the journal"):

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from toolsearch import SetupError, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import Answers, ModelCalled, Noted, Reply, ReplyDiscarded, TextDelta
+from toolsearch.events.facts import Answers, ModelCalled, Noted, Reply, ReplyDiscarded, TextDelta
 from toolsearch.layers import retry, structured
-from toolsearch.layers.retry import is_transient
+from toolsearch.layers._retry import is_transient
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 
@@ -65,7 +65,7 @@ def errors(agent: Agent) -> list[str]:
 def test_a_model_call_that_failed_in_passing_is_made_again(drive: Any) -> None:
     """NA-11: two attempts; each is billed."""
     agent = agent_for(ScriptedModel(ConnectionError("gone"), "Here."), retry(seconds=0))
-    result = drive(agent, "Go", session="s")
+    result = drive(agent, "Go", conversation_id="s")
     assert (result.text, result.usage.calls) == ("Here.", 2)
     assert errors(agent) == ["ConnectionError", ""]
 
@@ -74,9 +74,9 @@ def test_after_the_last_attempt_the_error_is_raised(drive: Any) -> None:
     model = ScriptedModel(*[ConnectionError("gone")] * 3, "Here.")
     agent = agent_for(model, retry(3, seconds=0))
     with pytest.raises(ConnectionError, match="gone"):
-        drive(agent, "Go", session="s")
+        drive(agent, "Go", conversation_id="s")
     assert len(model.requests) == 3
-    assert drive(agent, "Go", session="s").text == "Here."
+    assert drive(agent, "Go", conversation_id="s").text == "Here."
 
 
 def test_an_error_that_stays_is_raised_at_once(drive: Any) -> None:
@@ -129,7 +129,7 @@ def test_where_nothing_is_shown_before_it_is_whole_it_is_asked_for_again(drive: 
 
 def test_helpers_calls_are_tried_again_too(drive: Any) -> None:
     agent = agent_for(ScriptedModel("no", ConnectionError("gone"), "{}"), structured(dict), retry(seconds=0))
-    assert drive(agent, "Go", session="s").value == {}
+    assert drive(agent, "Go", conversation_id="s").value == {}
     assert errors(agent) == ["", "ConnectionError", ""]
 
 
@@ -207,7 +207,7 @@ def test_you_may_say_which_errors(drive: Any, on: Any) -> None:
 
 def run_tool(drive: Any, flaky: Flaky, layer: Any, **marks: Any) -> tuple[Agent, str]:
     agent = agent_for(ScriptedModel([("fetch", {})], "Done."), layer, tools=[tool(flaky.fetch, **marks)])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     return agent, next(m for m in agent.conversation("s").transcript if isinstance(m, Answers)).results[0].status
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from toolsearch import Caller, Catalog, SetupError, Tool, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import Answers
+from toolsearch.events.facts import Answers
+from toolsearch.events.requests import CallModel
 from toolsearch.layers import approval, rules
-from toolsearch.seams import CallModel
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 HR, DEV = Caller("ana", ["hr"], "north"), Caller("bob", ["dev"], "south")
@@ -100,7 +100,7 @@ def test_what_may_not_be_used_is_found_by_nobody_and_answers_like_what_does_not_
         [("salary_of", {}), ("merge", {}), ("no_such_tool", {})],
     ]
     agent = firm.agent(rules(roles={"payroll/*": ["hr"]}), *script)
-    drive(agent, "Go", session="s", caller=DEV)
+    drive(agent, "Go", conversation_id="s", caller=DEV)
     found, *called = results(agent, DEV)
     assert "salary" not in found[1].replace("salary of an employee", "")
     assert [status for status, _ in called] == ["unknown", "ok", "unknown"]
@@ -118,7 +118,7 @@ def test_a_rule_that_changes_holds_from_the_next_round_on(drive: Any) -> None:
 
     rule = rules(lambda held, caller: on[0] or held.server != "code", version=lambda: on[0])
     agent = firm.agent(rule, [("search_tools", {"queries": ["merge a branch"]})], [("merge", {})], off, [("merge", {})])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     shown = [{shown.tool.id for shown in request.tools} for request in agent.program.model.requests]  # type: ignore[attr-defined]
     assert ["code/merge" in ids for ids in shown] == [False, True, True, False, False]
     assert all("search_tools" in ids for ids in shown), "the search tool is nobody's to refuse"
@@ -136,7 +136,7 @@ def test_a_search_sees_a_rule_change_by_its_version(drive: Any) -> None:
 
     rule = rules(lambda held, caller: on[0] or held.server != "code", version=lambda: on[0])
     agent = firm.agent(rule, [("search_tools", {"queries": ["merge a branch"]})], off)
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     first, second = results(agent)
     assert "merge" in first[1]
     assert "code" not in second[1]
@@ -147,7 +147,7 @@ def test_without_visible_a_search_may_list_what_cannot_be_called(drive: Any) -> 
     firm = Firm()
     script = [[("search_tools", {"queries": ["merge a branch"]})], [("merge", {})]]
     agent = firm.agent(rules(deny=["code/*"]), *script, visible=False)
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     (_, listed), (status, _) = results(agent)
     assert "merge" in listed
     assert status == "unknown"
@@ -157,8 +157,8 @@ def test_without_visible_a_search_may_list_what_cannot_be_called(drive: Any) -> 
 def test_the_roles_a_caller_has_now_are_the_ones_that_count(drive: Any) -> None:
     firm = Firm()
     agent = firm.agent(rules(roles={"code/*": ["dev"]}), [("merge", {})], "Done.", [("merge", {})], mode="static")
-    drive(agent, "Go", session="s", caller=Caller("bob", ["dev"]))
-    drive(agent, "Again", session="s", caller=Caller("bob"))
+    drive(agent, "Go", conversation_id="s", caller=Caller("bob", ["dev"]))
+    drive(agent, "Again", conversation_id="s", caller=Caller("bob"))
     assert [status for status, _ in results(agent, Caller("bob"))] == ["ok", "unknown"]
     assert firm.did == ["merge"]
 
@@ -170,7 +170,7 @@ def test_nobody_is_asked_to_approve_what_may_not_be_used(drive: Any) -> None:
         raise AssertionError("nobody is asked")
 
     agent = firm.agent(rules(deny=["code/*"]), [("merge", {})], layers=[approval(ask, when=["merge"])], mode="static")
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert [status for status, _ in results(agent)] == ["unknown"]
 
 

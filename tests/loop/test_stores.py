@@ -17,12 +17,14 @@ from typing import Any
 
 import pytest
 
-from toolsearch import ToolSearch, events, tool
-from toolsearch.agent import Agent
+from toolsearch import ToolSearch, tool
 from toolsearch.errors import SetupError, StateError
-from toolsearch.events import ToolReturned, UserSaid, read_events
+from toolsearch.events import journal as journals
+from toolsearch.events.facts import ToolReturned, UserSaid
+from toolsearch.events.journal import read_events
 from toolsearch.layers import memory
-from toolsearch.stores import Entry, MemoryStore, SqliteStore
+from toolsearch.loop.agent import Agent
+from toolsearch.stores import MemoryStore, SqliteStore, StoredConversation
 from toolsearch.testing import ScriptedModel
 
 PATIENCE = 30.0  # seconds a test waits for another process before it fails
@@ -115,11 +117,14 @@ def test_conversations_are_listed_by_id_with_when_they_were_written_and_how_long
         clock.now = 1_000.0 + number
         store.append(name, 0, facts(*range(number + 1)))
     assert store.list() == ["other", "user-1/a", "user-2/a", "user-2/b"]
-    assert store.entries("user-2/") == [Entry("user-2/a", 3, 1_002.0), Entry("user-2/b", 1, 1_000.0)]
+    assert store.entries("user-2/") == [
+        StoredConversation("user-2/a", 3, 1_002.0),
+        StoredConversation("user-2/b", 1, 1_000.0),
+    ]
     assert store.list("user-%") == []
     clock.now = 2_000.0
     store.append("user-2/a", 3, facts(3))
-    assert store.entries("user-2/a") == [Entry("user-2/a", 4, 2_000.0)]
+    assert store.entries("user-2/a") == [StoredConversation("user-2/a", 4, 2_000.0)]
 
 
 def test_a_long_list_comes_in_pages(store: Any) -> None:
@@ -212,9 +217,9 @@ def agent(store: Any, *script: Any) -> Agent:
 
 def test_an_agent_goes_on_in_another_process_with_what_the_store_kept(store: Any, drive: Any) -> None:
     first = agent(store, [("look", {"what": "a"})], "It is a.")
-    assert drive(first, "What is it?", session="s").text == "It is a."
+    assert drive(first, "What is it?", conversation_id="s").text == "It is a."
     second = agent(store, "I said a.")
-    assert drive(second, "What did you say?", session="s").text == "I said a."
+    assert drive(second, "What did you say?", conversation_id="s").text == "I said a."
     assert [type(m).__name__ for m in second.conversation("s").transcript] == [
         "UserSaid", "ModelReplied", "Answers", "ModelReplied", "UserSaid", "ModelReplied",
     ]  # fmt: skip
@@ -235,14 +240,14 @@ def test_an_agent_whose_conversation_somebody_else_writes_stops_before_it_does_a
 
     mine = Agent(ScriptedModel(reply), ToolSearch([tool(act)], mode="static"), store=store)
     with pytest.raises(StateError, match="somebody else wrote"):
-        drive(mine, "Do it", session="s")
+        drive(mine, "Do it", conversation_id="s")
     assert ran == []
 
 
 def test_the_memory_layer_gives_the_agent_its_store(store: Any, drive: Any) -> None:
     made = Agent(ScriptedModel("Hello."), ToolSearch([tool(look)], mode="static"), layers=[memory(store)])
     assert made.store is store
-    drive(made, "Hi", session="s")
+    drive(made, "Hi", conversation_id="s")
     assert store.list() == ["s"]
 
 
@@ -360,7 +365,7 @@ def test_a_file_of_an_older_layout_is_brought_up_to_date(tmp_path: Path) -> None
     connection.close()
     for _ in range(2):  # the second time there is nothing to do
         with SqliteStore(path) as store:
-            assert store.entries() == [Entry("a", 2, 50.0), Entry("b", 1, 0.0)]
+            assert store.entries() == [StoredConversation("a", 2, 50.0), StoredConversation("b", 1, 0.0)]
             assert store.load("a") == old
     with SqliteStore(path) as store:
         store.append("a", 2, facts(2))
@@ -487,7 +492,7 @@ def test_what_append_returned_for_is_there_after_a_kill(tmp_path: Path, after: i
 PROGRAM = """
     import sys, time
     from toolsearch import ToolSearch, tool
-    from toolsearch.agent import Agent
+    from toolsearch.loop.agent import Agent
     from toolsearch.stores import SqliteStore
     from toolsearch.testing import ScriptedModel
 
@@ -532,7 +537,7 @@ PROGRAM = """
     calls = [("c1", "quick", {}), ("c2", "read", {}), ("c3", "pay", {}), ("c4", "later", {})]
     model = ScriptedModel(calls if life == "1" else "All is well.")
     agent = Agent(model, ToolSearch(tools, mode="static"), store=SqliteStore(path))
-    result = agent.run("Go" if life == "1" else None, session="s")
+    result = agent.run("Go" if life == "1" else None, conversation_id="s")
     print(result.reason, result.text)
 """
 
@@ -598,12 +603,12 @@ def test_a_fact_of_an_older_format_is_migrated_when_it_is_read(monkeypatch: pyte
     def renamed(old: str, new: str) -> Callable[[Any], dict[str, Any]]:
         return lambda line: {new if key == old else key: item for key, item in line.items()}
 
-    monkeypatch.setitem(events.MIGRATIONS, -1, renamed("words", "message"))
-    monkeypatch.setitem(events.MIGRATIONS, 0, renamed("message", "text"))
+    monkeypatch.setitem(journals.MIGRATIONS, -1, renamed("words", "message"))
+    monkeypatch.setitem(journals.MIGRATIONS, 0, renamed("message", "text"))
     old = [
         {"v": -1, "fact": "UserSaid", "words": "Hello"},
         {"v": 0, "fact": "UserSaid", "message": "Hello again"},
-        events.stored(UserSaid("And now")),
+        journals.stored(UserSaid("And now")),
     ]
     store.append("a", 0, old)
     assert read_events(store.load("a")) == [UserSaid("Hello"), UserSaid("Hello again"), UserSaid("And now")]

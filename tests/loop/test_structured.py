@@ -12,9 +12,17 @@ from hypothesis import strategies as st
 from pydantic import BaseModel, Field
 
 from toolsearch import AnswerError, Catalog, SetupError, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.calls import clean_json
-from toolsearch.events import Answers, ModelCalled, ModelReplied, Reply, ReplyDiscarded, RunEnded, TextDelta, Usage
+from toolsearch.events.facts import (
+    Answers,
+    ModelCalled,
+    ModelReplied,
+    Reply,
+    ReplyDiscarded,
+    RunEnded,
+    TextDelta,
+    Usage,
+)
+from toolsearch.events.requests import CallModel, Finished
 from toolsearch.layers import (
     Quota,
     follow_ups,
@@ -28,7 +36,8 @@ from toolsearch.layers import (
     timeout,
     usage,
 )
-from toolsearch.seams import CallModel, Finished
+from toolsearch.loop.agent import Agent
+from toolsearch.support.text import clean_json
 from toolsearch.testing import ScriptedModel
 from toolsearch.wires import openai_chat
 
@@ -66,7 +75,7 @@ def purposes(agent: Agent, session: str) -> list[str]:
 
 def test_an_answer_that_fits_becomes_a_value_of_the_type(drive: Any) -> None:
     agent = agent_for(ScriptedModel('{"a": 1}'))
-    result = drive(agent, "Go", session="s")
+    result = drive(agent, "Go", conversation_id="s")
     assert (result.value, result.text, result.reason) == (Answer(a=1), '{"a": 1}', "answered")
     assert agent.conversation("s").next().value == {"a": 1}, "the journal holds plain JSON"
 
@@ -170,7 +179,7 @@ def test_a_dataclass_will_do(drive: Any) -> None:
 def test_a_repair_shows_the_bad_answer_and_all_problems_so_far(drive: Any) -> None:
     """SA-49: neither was shown there; NA-14: failure carries issues, text and attempts."""
     model = ScriptedModel('{"b": 1}', '{"a": "x"}', '{"a": 2}')
-    result = drive(agent_for(model, SCHEMA, repairs=2), "Go", session="s")
+    result = drive(agent_for(model, SCHEMA, repairs=2), "Go", conversation_id="s")
     assert result.value == {"a": 2}
     first, second = (request.transcript for request in model.requests[1:])
     assert [message.text for message in first[:-1]] == ["Go", '{"b": 1}']
@@ -185,13 +194,13 @@ def test_an_answer_that_never_fits_raises_and_the_conversation_stays_whole(drive
     """SA-49 returned it silently; one repair by default, as NA-14."""
     agent = agent_for(ScriptedModel('{"a": "x"}', "no", '{"a": 5}'))
     with pytest.raises(AnswerError, match=r"does not fit after 2 attempts: .*'a': .*integer") as raised:
-        drive(agent, "Go", session="s")
+        drive(agent, "Go", conversation_id="s")
     assert (raised.value.text, raised.value.attempts, len(raised.value.problems)) == ("no", 2, 2)
     journal = agent.conversation("s").journal
     assert isinstance(journal[-1], RunEnded)
     assert journal[-1].reason == "failed"
     assert not [e for e in journal if isinstance(e, ModelReplied)], "a refused answer is no part of the conversation"
-    assert drive(agent, "Again", session="s").value == Answer(a=5)
+    assert drive(agent, "Again", conversation_id="s").value == Answer(a=5)
 
 
 def test_without_repairs_one_answer_is_all_there_is() -> None:
@@ -204,7 +213,7 @@ def test_without_repairs_one_answer_is_all_there_is() -> None:
 def test_every_attempt_is_billed_and_summed_up(drive: Any) -> None:
     """SA-49, NA-15: usage summed, the purpose named."""
     agent = agent_for(ScriptedModel("no", '{"a": 1}'))
-    assert drive(agent, "Go", session="s").usage == Usage(200, 0, 20, 2)
+    assert drive(agent, "Go", conversation_id="s").usage == Usage(200, 0, 20, 2)
     assert purposes(agent, "s") == ["chat", "structured_output"]
 
 
@@ -285,7 +294,7 @@ def test_apart_the_model_answers_in_its_own_words_and_a_further_call_gives_the_v
     """NA-14: a separate call, with the schema and no tools."""
     model = ScriptedModel([("look", {})], "It is one.", "no", '{"a": 1}', pieces=4)
     agent = agent_for(model, separate=True)
-    shown = drive.shown(agent, "Go", session="s")
+    shown = drive.shown(agent, "Go", conversation_id="s")
     result = shown[-1]
     assert (result.text, result.value) == ("It is one.", Answer(a=1))
     assert "".join(e.text for e in shown if isinstance(e, TextDelta)) == "It is one."
@@ -298,8 +307,8 @@ def test_apart_the_model_answers_in_its_own_words_and_a_further_call_gives_the_v
 def test_helpers_of_other_layers_are_not_judged(drive: Any) -> None:
     model = ScriptedModel('{"a": 1}', "And now?", "They said go.", '{"a": 2}', "And then?")
     agent = agent_for(model, Answer, follow_ups(1), history(2, summarize=True))
-    drive(agent, "Go", session="s")
-    assert drive(agent, "Again", session="s").value == Answer(a=2)
+    drive(agent, "Go", conversation_id="s")
+    assert drive(agent, "Again", conversation_id="s").value == Answer(a=2)
     assert purposes(agent, "s") == ["chat", "follow_ups", "history_summary", "chat", "follow_ups"]
 
 
@@ -323,7 +332,7 @@ def test_all_layers_around_the_model_go_together_in_the_order_of_the_docs(drive:
         usage(Quota(calls=9)),
     ]
     agent = Agent(model, ToolSearch([look], mode="static"), layers=layers)
-    result = drive(agent, "Go", session="s")
+    result = drive(agent, "Go", conversation_id="s")
     assert (result.text, result.value) == ("It is one, says [redacted].", Answer(a=4111))
     assert purposes(agent, "s") == ["chat", "chat", "chat", "structured_output", "follow_ups"]
     assert told == [("look", {"why": "to see 4111"}, {"why": "to see 4111"})]
@@ -340,7 +349,7 @@ def test_a_turn_that_a_tool_ends_keeps_the_tools_value(drive: Any) -> None:
 
 def test_a_value_is_there_again_after_a_restart() -> None:
     agent = agent_for(ScriptedModel('{"a": 1}'))
-    agent.run("Go", session="s")
+    agent.run("Go", conversation_id="s")
     replied = [e for e in agent.conversation("s").journal if isinstance(e, ModelReplied)]
     assert replied[0].value == {"a": 1}
     assert isinstance(agent.conversation("s").next(), Finished)

@@ -10,11 +10,11 @@ import pytest
 from pydantic import BaseModel, Field
 
 from toolsearch import SetupError, ToolSearch, tool
-from toolsearch.agent import Agent
 from toolsearch.calls import ToolCall
-from toolsearch.events import Answers, ModelReplied, Reply
+from toolsearch.events.facts import Answers, ModelReplied, Reply
+from toolsearch.events.requests import Paused
 from toolsearch.layers import approval, limits, thought
-from toolsearch.seams import Paused
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 from toolsearch.wires import openai_chat
 
@@ -72,7 +72,7 @@ def test_extra_arguments_go_to_the_consumer_and_not_to_the_tool(drive: Any, as_t
     given = json.dumps(given, ensure_ascii=False) if as_text else given
     desk = Desk([("pay", given)], "Paid.")
     agent = desk.agent()
-    assert drive(agent, "Pay", session="s").text == "Paid."
+    assert drive(agent, "Pay", conversation_id="s").text == "Paid."
     assert desk.told == [("desk/pay", given, {"innerThought": "Rent is due: é"})]
     assert desk.got == [{"who": "Ana", "amount": 5}]
     (asked,) = next(m for m in agent.conversation("s").transcript if isinstance(m, ModelReplied)).calls
@@ -152,7 +152,7 @@ def test_the_providers_own_message_stays_as_the_model_wrote_it(drive: Any) -> No
     reply = Reply(calls=(ToolCall("c1", "pay", {"innerThought": "x", "who": "Ana"}),), raw=raw, wire="openai_chat")
     desk = Desk(reply, "Paid.")
     agent = desk.agent()
-    drive(agent, "Pay", session="s")
+    drive(agent, "Pay", conversation_id="s")
     assert next(m for m in agent.conversation("s").transcript if isinstance(m, ModelReplied)).raw == raw
 
 
@@ -160,7 +160,7 @@ def test_other_thoughts_do_not_make_another_call(drive: Any) -> None:
     calls = [[("pay", {"innerThought": f"thought {n}", "who": "Ana"})] for n in range(3)]
     desk = Desk(*calls, "Paid.")
     agent = desk.agent(FIELDS, limits(identical=2))
-    drive(agent, "Pay", session="s")
+    drive(agent, "Pay", conversation_id="s")
     assert [status for status, _ in results(agent)] == ["ok", "ok", "limit"]
 
 
@@ -180,7 +180,7 @@ def test_in_the_bridge_they_are_the_bridges_own(drive: Any) -> None:
         mode="bridge",
     )
     agent = desk.agent()
-    assert drive(agent, "Pay", session="s").text == "Paid."
+    assert drive(agent, "Pay", conversation_id="s").text == "Paid."
     assert [(tool_id, extras) for tool_id, _, extras in desk.told] == [("pay", {"innerThought": "due"})]
     assert desk.got == [{"who": "Ana", "amount": 1}]
     search, bridge = (shown.tool.input_schema["properties"] for shown in desk.model.requests[0].tools)
@@ -221,7 +221,7 @@ def test_unstripped_they_reach_a_tool_that_takes_anything(drive: Any) -> None:
 def test_arguments_that_are_none_are_answered_as_ever(drive: Any, arguments: Any) -> None:
     desk = Desk([("pay", arguments)], "Sorry.")
     agent = desk.agent()
-    drive(agent, "Pay", session="s")
+    drive(agent, "Pay", conversation_id="s")
     assert results(agent)[0][0] == "invalid_arguments"
     assert desk.told == []
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from toolsearch import SetupError, ToolContext, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import Answers, ModelCalled, RunEnded
+from toolsearch.events.facts import Answers, ModelCalled, RunEnded
 from toolsearch.layers import retry, timeout
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 SHORT = 0.05
@@ -49,7 +49,7 @@ def test_a_tool_that_never_returns_is_timed_out_and_the_others_stay(drive: Any) 
     """C27: the fast result is kept, the run goes on, and the tool is told to stop."""
     tools = Tools()
     agent = tools.agent(ScriptedModel([("fast", {}), ("never", {})], "Only one answered."), timeout(tool=SHORT))
-    result = drive(agent, "Go", session="s")
+    result = drive(agent, "Go", conversation_id="s")
     assert result.text == "Only one answered."
     assert [status for status, _ in results(agent)] == ["ok", "timed_out"]
     assert "timed out" in results(agent)[1][1]
@@ -61,7 +61,7 @@ def test_each_tool_may_have_its_own_bound(drive: Any) -> None:
     tools = Tools()
     per_tool = {"never": SHORT, "fast": None}
     agent = tools.agent(ScriptedModel([("fast", {}), ("never", {})], "Done."), timeout(tool=LONG, per_tool=per_tool))
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert [status for status, _ in results(agent)] == ["ok", "timed_out"]
 
 
@@ -69,12 +69,12 @@ def test_a_model_that_does_not_answer_raises_and_the_conversation_is_whole(drive
     over = threading.Event()
     agent = Tools().agent(ScriptedModel(lambda _: over.wait(LONG) and "late", "Here."), timeout(model=SHORT))
     with pytest.raises(TimeoutError, match="no answer within"):
-        drive(agent, "Go", session="s")
+        drive(agent, "Go", conversation_id="s")
     over.set()
     journal = agent.conversation("s").journal
     assert next(e.error for e in journal if isinstance(e, ModelCalled)).startswith("TimeoutError")
     assert isinstance(journal[-1], RunEnded)
-    assert drive(agent, "Again", session="s").text == "Here."
+    assert drive(agent, "Again", conversation_id="s").text == "Here."
 
 
 def test_a_late_model_is_asked_again_where_a_retry_is_outside(drive: Any) -> None:
@@ -88,7 +88,7 @@ def test_a_late_model_is_asked_again_where_a_retry_is_outside(drive: Any) -> Non
 def test_a_turn_that_takes_too_long_raises_and_its_calls_are_answered(drive: Any) -> None:
     agent = Tools().agent(ScriptedModel([("never", {})], "Here."), timeout(turn=SHORT))
     with pytest.raises(TimeoutError, match="the turn took longer"):
-        drive(agent, "Go", session="s")
+        drive(agent, "Go", conversation_id="s")
     assert agent.conversation("s").open == ()
     assert results(agent)[0][0] == "interrupted"
 
@@ -97,7 +97,7 @@ def test_a_search_is_bounded_only_by_name(drive: Any) -> None:
     tools = [{"name": f"tool_{n}", "description": "does things " * 60} for n in range(40)]
     model = ScriptedModel([("search_tools", {"queries": ["things"]})], "Done.")
     agent = Agent(model, ToolSearch(tools, mode="append"), layers=[timeout(tool=1e-9)])
-    drive(agent, "Go", session="s")
+    drive(agent, "Go", conversation_id="s")
     assert [status for status, _ in results(agent)] == ["ok"]
 
 

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsearch import Caller, SetupError, StateError, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import (
+from toolsearch.events.facts import (
     Compacted,
     ModelCalled,
     ModelReplied,
@@ -28,11 +27,12 @@ from toolsearch.events import (
     ToolsUnloaded,
     Usage,
     UserSaid,
-    stored,
 )
+from toolsearch.events.journal import stored
+from toolsearch.events.requests import Approve
 from toolsearch.layers import approval, limits, processors, retry, trace
 from toolsearch.layers import trace as observer
-from toolsearch.seams import Approve
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 
@@ -84,9 +84,9 @@ def test_a_turn_is_told_from_what_was_said_to_why_it_ended(drive: Any) -> None:
         "I paid Ana.",
     )
     agent = Agent(model, search, layers=[approval()], observe=trace(screen))
-    paused = drive(agent, "Pay Ana", session="s1", caller=Caller("bob"))
+    paused = drive(agent, "Pay Ana", conversation_id="s1", caller=Caller("bob"))
     decisions = {paused.waiting[0].id: Approve({"who": "Ana", "amount": 5}, remember="tool")}
-    drive(agent, session="s1", caller=Caller("bob"), decisions=decisions)
+    drive(agent, conversation_id="s1", caller=Caller("bob"), decisions=decisions)
     lines = told(screen.getvalue())
     assert lines[:4] == [
         "turn       s1 for bob",
@@ -116,7 +116,7 @@ def test_a_turn_is_told_from_what_was_said_to_why_it_ended(drive: Any) -> None:
 def test_a_stored_journal_tells_the_same(drive: Any) -> None:
     watching = trace(io.StringIO())
     agent = Agent(ScriptedModel([("look", {"at": 1})], "Seen."), SEARCH, observe=watching)
-    drive(agent, "Look", session="s1")
+    drive(agent, "Look", conversation_id="s1")
     live = told(str(watching))
     assert live[0] == "turn       s1"
     assert told(trace.text(agent.store.load("s1")))[1:] == live[1:]
@@ -165,7 +165,7 @@ def test_guards_and_refusals_are_told(drive: Any) -> None:
         SEARCH,
         layers=[limits(), approval(lambda waiting: {})],
     )
-    drive(agent, "Pay", session="s1", caller=Caller("bob"))
+    drive(agent, "Pay", conversation_id="s1", caller=Caller("bob"))
     lines = told(trace.text(agent.store.load("s1")))
     assert "decided    pay declined by bob" in lines
     assert "note       approval: declined-repeat (pay)" in lines
@@ -183,7 +183,7 @@ def test_long_texts_are_cut_and_control_characters_written_out(drive: Any) -> No
     """What a model or a tool writes must not steer a terminal."""
     model = ScriptedModel([("look\x1b[2J", {"at": "x" * 500})], "Bad \x1b]0;title\x07 text")
     screen = Screen()
-    drive(Agent(model, SEARCH, observe=trace(screen, characters=50)), "Look \x9b31m", session="s\x1b1")
+    drive(Agent(model, SEARCH, observe=trace(screen, characters=50)), "Look \x9b31m", conversation_id="s\x1b1")
     assert "\x1b" not in screen.getvalue()
     assert "\x9b" not in screen.getvalue()
     assert "… (510 characters)" in screen.getvalue()
@@ -193,7 +193,7 @@ def test_long_texts_are_cut_and_control_characters_written_out(drive: Any) -> No
 def test_a_redaction_of_your_own_is_used_for_everything(drive: Any) -> None:
     watching = trace(io.StringIO(), redact=lambda text: text.replace("Ana", "A."))
     agent = Agent(ScriptedModel([("look", {"at": "Ana"})], "Ana."), SEARCH, observe=watching)
-    drive(agent, "Ana?", session="Ana", caller=Caller("Ana"))
+    drive(agent, "Ana?", conversation_id="Ana", caller=Caller("Ana"))
     assert "Ana" not in str(watching)
 
 
@@ -248,7 +248,7 @@ def test_a_reply_that_is_discarded_is_told_and_shown_anew(drive: Any) -> None:
     watching = trace(screen)
     agent = Agent(model, SEARCH, layers=[retry(2, 0.001)], observe=watching)
     with pytest.raises(ConnectionError):  # something was shown, so it is not tried again
-        drive(agent, "Count", session="s1")
+        drive(agent, "Count", conversation_id="s1")
     assert told(screen.getvalue())[2:6] == [
         "model      One two ",
         "discarded  what was shown of this reply counts for nothing: ConnectionError",
@@ -256,7 +256,7 @@ def test_a_reply_that_is_discarded_is_told_and_shown_anew(drive: Any) -> None:
         "end        failed; 0 rounds, 0 calls; 0 tokens in, 0 out, 0 ms",
     ]
     assert "model" not in str(watching).split(), "what was discarded is not kept"
-    drive(agent, "Count", session="s1")
+    drive(agent, "Count", conversation_id="s1")
     assert screen.getvalue().count("model      One two ") == 2
 
 
@@ -318,7 +318,8 @@ def test_conversations_beside_each_other_are_told_apart() -> None:
     search = ToolSearch([here, there], mode="static")
     model = ScriptedModel(*[lambda request: [("c", request.turn.said, {})] if not request.turn.rounds else "Done."] * 4)
     agent = Agent(model, search, observe=watching)
-    threads = [threading.Thread(target=agent.run, args=(name,), kwargs={"session": name}) for name in ("here", "there")]
+    named = [{"conversation_id": name} for name in ("here", "there")]
+    threads = [threading.Thread(target=agent.run, args=(each["conversation_id"],), kwargs=each) for each in named]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -349,7 +350,9 @@ def test_colours_are_for_terminals_and_text_is_the_same_without(drive: Any) -> N
     screens = [Screen(), Screen(), Screen()]
     for screen, colour in zip(screens, (True, False, None), strict=True):
         drive(
-            Agent(ScriptedModel(*script, pieces=3), SEARCH, observe=trace(screen, colour=colour)), "Look", session="s"
+            Agent(ScriptedModel(*script, pieces=3), SEARCH, observe=trace(screen, colour=colour)),
+            "Look",
+            conversation_id="s",
         )
     coloured, plain, neither = (screen.getvalue() for screen in screens)
     assert "\x1b[" in coloured
@@ -360,13 +363,13 @@ def test_colours_are_for_terminals_and_text_is_the_same_without(drive: Any) -> N
 def test_without_rich_it_is_plain_text(drive: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "rich.console", None)
     screen = Screen()
-    drive(Agent(ScriptedModel("Hello."), SEARCH, observe=trace(screen, colour=True)), "Hi", session="s1")
+    drive(Agent(ScriptedModel("Hello."), SEARCH, observe=trace(screen, colour=True)), "Hi", conversation_id="s1")
     assert told(screen.getvalue())[:3] == ["turn       s1", "user       Hi", "model      Hello."]
 
 
 def test_by_default_it_writes_to_the_standard_output_of_the_moment(drive: Any, capsys: Any) -> None:
     watching = trace()
-    drive(Agent(ScriptedModel("Hello."), SEARCH, observe=watching), "Hi", session="s1")
+    drive(Agent(ScriptedModel("Hello."), SEARCH, observe=watching), "Hi", conversation_id="s1")
     assert told(capsys.readouterr().out)[1] == "user       Hi"
 
 
@@ -387,9 +390,9 @@ def test_the_table_of_a_notebook_is_escaped() -> None:
 def test_the_table_names_conversations_where_there_are_several(drive: Any) -> None:
     watching = trace(io.StringIO())
     agent = Agent(ScriptedModel("A.", "B."), SEARCH, observe=watching)
-    drive(agent, "Hi", session="<one>")
+    drive(agent, "Hi", conversation_id="<one>")
     assert "<b>&lt;one&gt;</b>" in watching._repr_html_()
-    drive(agent, "Hi", session="two")
+    drive(agent, "Hi", conversation_id="two")
     assert ">two</td>" in watching._repr_html_()
 
 
@@ -403,8 +406,8 @@ def test_a_notebook_shows_the_turn_below_the_cell_that_runs_it() -> None:
         "from toolsearch import Agent, ToolSearch, layers, testing",
         "model = testing.ScriptedModel('One two.', 'Three.', pieces=2)",
         "agent = Agent(model, ToolSearch([]), observe=layers.trace())",
-        "agent.run('Count', session='s1').reason",
-        "await agent.arun('More', session='s1')\nNone",
+        "agent.run('Count', conversation_id='s1').reason",
+        "await agent.arun('More', conversation_id='s1')\nNone",
     ]
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in cells])
     nbclient.NotebookClient(notebook, timeout=60, kernel_name="python3").execute()
@@ -419,7 +422,7 @@ def test_a_notebook_shows_the_turn_below_the_cell_that_runs_it() -> None:
 
 
 def test_importing_it_imports_neither_rich_nor_ipython() -> None:
-    program = "import sys, toolsearch.layers.trace; print([m for m in ('rich', 'IPython') if m in sys.modules])"
+    program = "import sys, toolsearch.layers._trace; print([m for m in ('rich', 'IPython') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     assert done.stdout.strip() == "[]"
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from toolsearch import ToolSearch, tool
-from toolsearch.agent import Agent
 from toolsearch.errors import SetupError
-from toolsearch.events import Answers, ToolReturned
+from toolsearch.events.facts import Answers, ToolReturned
 from toolsearch.layers import truncate
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 BASE64 = "iVBORw0KGgo" * 200_000  # about 2 MB
@@ -25,7 +25,7 @@ def shown(drive: Any, value: Any, *layers: Any, name: str = "read") -> str:
     model = ScriptedModel([(name, {})], "Read it.")
     search = ToolSearch([tool(read, name=name)], mode="static")
     mine = Agent(model, search, layers=layers or [truncate()])
-    assert drive(mine, "Read", session="s").text == "Read it."
+    assert drive(mine, "Read", conversation_id="s").text == "Read it."
     answers = model.requests[-1].transcript[-1]
     assert isinstance(answers, Answers)
     assert answers.results[0].status == "ok"
@@ -179,7 +179,7 @@ def test_what_the_program_gets_stays_whole(drive: Any) -> None:
         return list(range(10_000))
 
     mine = Agent(ScriptedModel([("read", {})]), ToolSearch([tool(read)], mode="static"), layers=[truncate(500)])
-    drive(mine, "Read", session="s")
+    drive(mine, "Read", conversation_id="s")
     (returned,) = [e for e in mine.conversation("s").journal if isinstance(e, ToolReturned)]
     assert len(returned.content) <= 500
     assert returned.data == list(range(10_000))
@@ -200,7 +200,7 @@ def test_the_answer_of_a_search_is_not_cut(drive: Any) -> None:
     tools = [{"name": f"tool_{n}", "description": f"Sends a letter, way {n}"} for n in range(30)]
     model = ScriptedModel([("search_tools", {"queries": ["letter"]})], "Found.")
     mine = Agent(model, ToolSearch(tools, mode="append"), layers=[truncate(200)])
-    drive(mine, "Find", session="s")
+    drive(mine, "Find", conversation_id="s")
     assert "[cut" not in model.requests[-1].transcript[-1].results[0].content
 
 

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from toolsearch import Caller, SetupError, ToolSearch, tool
-from toolsearch.agent import Agent
-from toolsearch.events import Ending, Event, ModelCalled, RunEnded, Usage
+from toolsearch.events.facts import Ending, Event, ModelCalled, RunEnded, Usage
 from toolsearch.layers import Price, Quota, follow_ups, history, limits, structured, usage
-from toolsearch.layers.usage import PRICES, cost, summary, table
+from toolsearch.layers._usage import PRICES, cost, usage_summary, usage_table
+from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
 ANA, BOB = Caller("ana"), Caller("bob")
@@ -37,9 +37,9 @@ def row(model: str, spent: Usage = Usage(1_000_000, 0, 0, 1), **told: Any) -> Mo
 def test_there_is_a_row_for_each_call_whatever_came_of_it(drive: Any) -> None:
     """NA-2, NA-15: purpose, actor, model, tokens; also of a call that failed, and of an answer that was refused."""
     agent = agent_for(ScriptedModel([("look", {})], "no", '{"a": 1}', ConnectionError("gone")), structured(dict))
-    drive(agent, "Go", session="s", caller=ANA)
+    drive(agent, "Go", conversation_id="s", caller=ANA)
     with pytest.raises(ConnectionError):
-        drive(agent, "Go", session="s", caller=ANA)
+        drive(agent, "Go", conversation_id="s", caller=ANA)
     rows = [e for e in agent.conversation("s", caller=ANA).journal if isinstance(e, ModelCalled)]
     assert [(r.purpose, r.model, r.actor, r.usage.calls) for r in rows] == [
         ("chat", "scripted", "ana", 1),
@@ -140,26 +140,29 @@ JOURNAL: list[Event] = [
 
 
 def test_rows_are_summed_by_purpose_model_or_actor() -> None:
-    by_purpose = summary(JOURNAL)
+    by_purpose = usage_summary(JOURNAL)
     assert list(by_purpose) == ["chat", "history_summary"]
     assert by_purpose["chat"].usage == Usage(1_007, 500, 17, 3)
     assert (by_purpose["chat"].errors, by_purpose["chat"].unpriced) == (1, 1)
     assert by_purpose["chat"].cost == pytest.approx((500 * 2.5 + 500 * 1.25 + 10 * 10) / 1e6)
-    assert list(summary(JOURNAL, "model")) == ["gpt-4o", "gpt-4o-mini", "unheard-of"]
-    assert summary(JOURNAL, "model")["unheard-of"].cost is None
-    assert {actor: total.usage.calls for actor, total in summary(JOURNAL, "actor").items()} == {"ana": 2, "bob": 2}
+    assert list(usage_summary(JOURNAL, "model")) == ["gpt-4o", "gpt-4o-mini", "unheard-of"]
+    assert usage_summary(JOURNAL, "model")["unheard-of"].cost is None
+    assert {actor: total.usage.calls for actor, total in usage_summary(JOURNAL, "actor").items()} == {
+        "ana": 2,
+        "bob": 2,
+    }
     with pytest.raises(SetupError, match="by must be"):
-        summary(JOURNAL, "day")  # type: ignore[arg-type]
+        usage_summary(JOURNAL, "day")  # type: ignore[arg-type]
 
 
 def test_the_table_is_plain_text_in_columns() -> None:
-    assert table(JOURNAL) == (
+    assert usage_table(JOURNAL) == (
         "purpose          calls  failed  input  cached  output  seconds  US dollars\n"
         "chat                 3       1  1,007     500      17      1.1  0.0020 + ?\n"
         "history_summary      1       0  2,000       0     100      0.5      0.0004\n"
         "all                  4       1  3,007     500     117      1.6  0.0023 + ?"
     )
-    assert table([]).splitlines()[1].split() == ["all", "0", "0", "0", "0", "0", "0.0", "?"]
+    assert usage_table([]).splitlines()[1].split() == ["all", "0", "0", "0", "0", "0", "0.0", "?"]
 
 
 # -- quotas ------------------------------------------------------------------------------------------------------
@@ -169,11 +172,13 @@ def test_an_actor_over_the_quota_ends_the_turn_with_a_reason(drive: Any) -> None
     """NA-2: checked before each call."""
     model = ScriptedModel([("look", {})], [("look", {})], "Done.")
     agent = agent_for(model, usage(Quota(calls=2)))
-    result = drive(agent, "Go", session="s", caller=ANA)
+    result = drive(agent, "Go", conversation_id="s", caller=ANA)
     assert (result.reason, result.text) == ("quota", "The quota is used up: 2 of 2 model calls.")
     assert len(model.requests) == 2
     assert agent.conversation("s", caller=ANA).open == ()
-    assert drive(agent, "Go on", session="s", caller=ANA).reason == "quota", "over all turns of the conversation"
+    assert drive(agent, "Go on", conversation_id="s", caller=ANA).reason == "quota", (
+        "over all turns of the conversation"
+    )
 
 
 @pytest.mark.parametrize(

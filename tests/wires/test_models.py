@@ -10,11 +10,10 @@ import openai
 import pytest
 
 from toolsearch import ToolSearch, tool
-from toolsearch.agent import Agent
 from toolsearch.calls import ToolCall
-from toolsearch.events import (
+from toolsearch.events.facts import (
     Answers,
-    Asked,
+    JudgedCall,
     Message,
     ModelReplied,
     Note,
@@ -24,7 +23,8 @@ from toolsearch.events import (
     Usage,
     UserSaid,
 )
-from toolsearch.seams import CallModel
+from toolsearch.events.requests import CallModel
+from toolsearch.loop.agent import Agent
 from toolsearch.wires import anthropic as anthropic_wire
 from toolsearch.wires import openai_chat
 
@@ -92,10 +92,10 @@ def model_for(server: Any, way: str) -> Any:
 
 def events_of(agent: Agent, said: str, way: str) -> list[Any]:
     if not way.endswith("async"):
-        return list(agent.stream(said, session="s"))
+        return list(agent.stream(said, conversation_id="s"))
 
     async def all_of() -> list[Any]:
-        return [event async for event in agent.astream(said, session="s")]
+        return [event async for event in agent.astream(said, conversation_id="s")]
 
     return asyncio.run(all_of())
 
@@ -161,7 +161,7 @@ def test_a_second_turn_goes_on_with_the_history_and_the_found_tools(wire: Wire, 
 
 def test_a_reply_is_sent_back_as_it_came_to_its_own_provider_and_translated_to_another() -> None:
     """Its own provider gets the very message, thinking and signature included; another one a translation."""
-    asked = (Asked("x1", "room_of", '{"meeting": "a"}', given={"meeting": "a"}),)
+    asked = (JudgedCall("x1", "room_of", '{"meeting": "a"}', given={"meeting": "a"}),)
     raw = anthropic_wire.message_from(anthropic_reply("Hm.", (("x0", "room_of", {"meeting": "a"}),)))
     replied = ModelReplied("Hm.", asked, raw=raw, wire="anthropic")
     transcript: list[Message] = [
@@ -196,9 +196,9 @@ def test_a_provider_that_fails_leaves_the_conversation_whole(wire: Wire) -> None
     server, reply = wire
     agent = Agent(model_for(server, "streamed"), ToolSearch([room_of]))
     with pytest.raises(Exception, match="400"):
-        agent.run("hi", session="s")
+        agent.run("hi", conversation_id="s")
     server.replies = [reply("Hello.")]
-    assert agent.run("again", session="s").text == "Hello."  # type: ignore[union-attr]
+    assert agent.run("again", conversation_id="s").text == "Hello."  # type: ignore[union-attr]
 
 
 def test_closing_a_stream_closes_the_connection(wire: Wire) -> None:
@@ -206,7 +206,7 @@ def test_closing_a_stream_closes_the_connection(wire: Wire) -> None:
     server, reply = wire
     server.replies = [reply("A long answer in many pieces. " * 200)]
     agent = Agent(model_for(server, "streamed"), ToolSearch([room_of]))
-    stream = agent.stream("hi", session="s")
+    stream = agent.stream("hi", conversation_id="s")
     next(e for e in stream if isinstance(e, TextDelta))
     assert isinstance(stream, Iterator)
     stream.close()  # type: ignore[attr-defined]

@@ -9,42 +9,43 @@ thought       extra arguments, for your program only                   usage    
 follow_ups    questions the user might ask next                        retry      calls that failed in passing, again
 timeout       how long a tool, a model, a turn may take                eligibility: a reply is taken as it is
 logs          a line a round, ids on each, no secrets           otel       spans and metrics of OpenTelemetry
-trace         an observer: what happens, for a person to read
-delegation    an agent as a tool of another one
+trace         an observer: what happens, for a person to read       narration  facts in the words that it prints
+plain         before and after: layers from plain functions           defaults   the layers an agent has by itself
 
 Importing one imports no other.
 """
 
 from __future__ import annotations
 
-import sys
 from importlib import import_module
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from toolsearch.layers.approval import Policy, approval
-    from toolsearch.layers.delegation import delegate, delegation
-    from toolsearch.layers.eligibility import eligibility
-    from toolsearch.layers.follow_ups import follow_ups, follow_ups_of
-    from toolsearch.layers.history import history
-    from toolsearch.layers.interaction import interaction
-    from toolsearch.layers.limits import limits
-    from toolsearch.layers.logs import LogFilter, logs
-    from toolsearch.layers.memory import memory
-    from toolsearch.layers.otel import otel
-    from toolsearch.layers.preflight import Completed, Denied, Ready, preflight
-    from toolsearch.layers.processors import Refuse, Rewrite, processors, redact
-    from toolsearch.layers.retry import retry
-    from toolsearch.layers.rules import rules
-    from toolsearch.layers.structured import structured
-    from toolsearch.layers.thought import thought
-    from toolsearch.layers.timeout import timeout
-    from toolsearch.layers.trace import trace
-    from toolsearch.layers.truncate import truncate
-    from toolsearch.layers.usage import Price, Quota, usage
+    from toolsearch.layers._approval import Policy, approval
+    from toolsearch.layers._eligibility import eligibility
+    from toolsearch.layers._follow_ups import follow_ups, follow_ups_of
+    from toolsearch.layers._history import history
+    from toolsearch.layers._interaction import interaction
+    from toolsearch.layers._limits import limits
+    from toolsearch.layers._logs import LogFilter, logs
+    from toolsearch.layers._memory import memory
+    from toolsearch.layers._otel import otel
+    from toolsearch.layers._plain import after, before
+    from toolsearch.layers._preflight import Completed, Denied, Ready, preflight
+    from toolsearch.layers._processors import Refuse, Rewrite, processors, redact
+    from toolsearch.layers._retry import is_transient, retry
+    from toolsearch.layers._rules import rules
+    from toolsearch.layers._structured import structured
+    from toolsearch.layers._thought import thought
+    from toolsearch.layers._timeout import timeout
+    from toolsearch.layers._trace import trace
+    from toolsearch.layers._truncate import truncate
+    from toolsearch.layers._usage import PRICES, Price, Quota, cost, usage, usage_summary, usage_table
+    from toolsearch.support.context import scope
+    from toolsearch.support.redaction import redacted
 
 __all__ = [
+    "PRICES",
     "Completed",
     "Denied",
     "LogFilter",
@@ -54,14 +55,16 @@ __all__ = [
     "Ready",
     "Refuse",
     "Rewrite",
+    "after",
     "approval",
-    "delegate",
-    "delegation",
+    "before",
+    "cost",
     "eligibility",
     "follow_ups",
     "follow_ups_of",
     "history",
     "interaction",
+    "is_transient",
     "limits",
     "logs",
     "memory",
@@ -69,18 +72,32 @@ __all__ = [
     "preflight",
     "processors",
     "redact",
+    "redacted",
     "retry",
     "rules",
+    "scope",
     "structured",
     "thought",
     "timeout",
     "trace",
     "truncate",
     "usage",
+    "usage_summary",
+    "usage_table",
 ]
+
+# For a layer of your own and for a program around one.
+_OUTSIDE = {"redacted": "toolsearch.support.redaction", "scope": "toolsearch.support.context"}
 
 # Where each name is; one that is not here is in the module called like it.
 _WHERE = {
+    "PRICES": "usage",
+    "cost": "usage",
+    "is_transient": "retry",
+    "usage_summary": "usage",
+    "usage_table": "usage",
+    "after": "plain",
+    "before": "plain",
     "Completed": "preflight",
     "Denied": "preflight",
     "Policy": "approval",
@@ -89,7 +106,6 @@ _WHERE = {
     "Ready": "preflight",
     "Refuse": "processors",
     "Rewrite": "processors",
-    "delegate": "delegation",
     "follow_ups_of": "follow_ups",
     "redact": "processors",
     "LogFilter": "logs",
@@ -99,19 +115,9 @@ _WHERE = {
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE.get(name, name)}"), name)
+    module = _OUTSIDE.get(name) or f"{__name__}._{_WHERE.get(name, name)}"
+    return getattr(import_module(module), name)
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-class _Layers(ModuleType):
-    """This package: a layer's name means what makes the layer, even after its module of that name was imported."""
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        made = isinstance(value, ModuleType) and name in __all__
-        super().__setattr__(name, getattr(value, name) if made else value)
-
-
-sys.modules[__name__].__class__ = _Layers

@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch import options
 from toolsearch.errors import StateError
-from toolsearch.stores import Entry, checked_id, checked_page, checked_time, misplaced
+from toolsearch.stores.entries import StoredConversation, checked_id, checked_page, checked_time, misplaced
+from toolsearch.support import checks
 
 __all__ = ["MemoryStore"]
 
@@ -33,9 +33,9 @@ class MemoryStore:
     def __init__(
         self, *, most: int | None = 1_000, seconds: float | None = None, clock: Callable[[], float] = time.time
     ) -> None:
-        options.whole("most", most, none="for no bound")
-        options.number("seconds", seconds, "a number of seconds", none="for no bound")
-        options.function("clock", clock, "that gives seconds since the epoch")
+        checks.whole("most", most, none="for no bound")
+        checks.number("seconds", seconds, "a number of seconds", none="for no bound")
+        checks.function("clock", clock, "that gives seconds since the epoch")
         self._most, self._seconds, self._clock = most, seconds, clock
         self._journals: OrderedDict[str, _Journal] = OrderedDict()  # the one written last is last
         self._lock = threading.Lock()
@@ -82,14 +82,16 @@ class MemoryStore:
                 del self._journals[each]
             return len(old)
 
-    def entries(self, prefix: str = "", *, after: str = "", limit: int | None = None) -> builtins.list[Entry]:
+    def entries(
+        self, prefix: str = "", *, after: str = "", limit: int | None = None
+    ) -> builtins.list[StoredConversation]:
         """The conversations whose ids begin with `prefix` and come after `after`, ordered by id, `limit` at most."""
         most = checked_page(prefix, after, limit)
         with self._lock:
             self._forget()
             found = sorted(each for each in self._journals if each.startswith(prefix) and each > after)
             chosen = found if most < 0 else found[:most]
-            return [Entry(i, len(self._journals[i].facts), self._journals[i].written_at) for i in chosen]
+            return [StoredConversation(i, len(self._journals[i].facts), self._journals[i].written_at) for i in chosen]
 
     def list(self, prefix: str = "", *, after: str = "", limit: int | None = None) -> builtins.list[str]:
         """The ids of `entries`."""

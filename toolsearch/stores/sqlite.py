@@ -17,9 +17,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from toolsearch import options
 from toolsearch.errors import SetupError, StateError, ToolSearchError
-from toolsearch.stores import Entry, checked_id, checked_page, checked_time, misplaced
+from toolsearch.stores.entries import StoredConversation, checked_id, checked_page, checked_time, misplaced
+from toolsearch.support import checks
 
 __all__ = ["SqliteStore"]
 
@@ -56,13 +56,13 @@ class SqliteStore:
     def __init__(
         self, path: str | os.PathLike[str], *, busy_seconds: float = 10.0, clock: Callable[[], float] = time.time
     ) -> None:
-        options.number("busy_seconds", busy_seconds, "a number of seconds", least=0, finite=True)
-        options.function("clock", clock, "that gives seconds since the epoch")
+        checks.number("busy_seconds", busy_seconds, "a number of seconds", least=0, finite=True)
+        checks.function("clock", clock, "that gives seconds since the epoch")
         if not isinstance(path, str | bytes | os.PathLike):
-            raise options.wrong("path", "the path of a file", path)
+            raise checks.wrong("path", "the path of a file", path)
         named: object = os.fspath(path)
         if not isinstance(named, str) or named in ("", ":memory:"):
-            raise SetupError(f"{options.shown(named)} is no file; for journals in memory there is MemoryStore()")
+            raise SetupError(f"{checks.shown(named)} is no file; for journals in memory there is MemoryStore()")
         self.path = named
         self._busy, self._clock = busy_seconds, clock
         self._closed = False
@@ -147,7 +147,9 @@ class SqliteStore:
             )
             return connection.execute("DELETE FROM conversations WHERE written_at < ?", (before,)).rowcount
 
-    def entries(self, prefix: str = "", *, after: str = "", limit: int | None = None) -> builtins.list[Entry]:
+    def entries(
+        self, prefix: str = "", *, after: str = "", limit: int | None = None
+    ) -> builtins.list[StoredConversation]:
         """The conversations whose ids begin with `prefix` and come after `after`, ordered by id, `limit` at most."""
         most = checked_page(prefix, after, limit)
         with self._reading() as connection:
@@ -156,7 +158,7 @@ class SqliteStore:
                 "ORDER BY id LIMIT ?",
                 (prefix, prefix + chr(0x10FFFF) * 4, after, most),
             ).fetchall()
-        return [Entry(*row) for row in rows]
+        return [StoredConversation(*row) for row in rows]
 
     def list(self, prefix: str = "", *, after: str = "", limit: int | None = None) -> builtins.list[str]:
         """The ids of `entries`."""

@@ -14,23 +14,17 @@ import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from typing import Any
 
-from toolsearch import options as checks
-from toolsearch.arguments import ArgumentsError, parse_arguments
-from toolsearch.calls import (
-    ToolCall,
-    ToolResult,
-    answered_calls,
-    clean,
-    clean_json,
-    distinct_ids,
-    fields_of,
-    legal_name,
-)
+from toolsearch.calls import ToolCall, ToolResult
+from toolsearch.catalog.tools import Shown
 from toolsearch.errors import SetupError
-from toolsearch.events import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
-from toolsearch.schema import exported, shortened
-from toolsearch.seams import CallModel
-from toolsearch.session import Session, Shown
+from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
+from toolsearch.events.requests import CallModel
+from toolsearch.protocols import ShowsTools
+from toolsearch.schemas.json_schema import exported, shortened
+from toolsearch.schemas.validation import ArgumentsError, parse_arguments
+from toolsearch.support import checks
+from toolsearch.support.text import clean, clean_json, legal_name
+from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of
 
 __all__ = [
     "MessagesModel",
@@ -47,9 +41,9 @@ __all__ = [
 WIRE = "anthropic"
 
 
-def tools_for(session: Session, *, description_characters: int | None = None) -> list[dict[str, Any]]:
+def tools_for(session: ShowsTools, *, description_characters: int | None = None) -> list[dict[str, Any]]:
     """The `tools` of the next request. Earlier entries keep their bytes and places; found tools come at the end."""
-    checks.instance("session", session, Session, "a Session, as ToolSearch(…).session() gives")
+    checks.having("session", session, "a Session, as ToolSearch(…).session() gives", "tools")
     checks.whole("description_characters", description_characters, 100, none="for no limit")
     return [definition(shown, description_characters) for shown in session.tools()]
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from toolsearch.calls import clean
 from toolsearch.errors import SetupError, ToolSearchError
-from toolsearch.plugins import plugin
+from toolsearch.support.plugins import plugin
+from toolsearch.support.text import clean
 
 if TYPE_CHECKING:
     import numpy as np

@@ -21,8 +21,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from toolsearch.calls import clean
 from toolsearch.errors import SetupError
+from toolsearch.support.text import clean
 from toolsearch_indexes.encoders import Encoder, encoded, opened, warm_up
 
 if TYPE_CHECKING:

@@ -1,0 +1,91 @@
+"""What tools are called: base names, names a provider accepts, exact look-ups and near misses."""
+
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from toolsearch.catalog.names import LEGAL, Names, base_name, provider_name, squashed
+
+
+@pytest.mark.parametrize(("name", "server", "base"), [
+    ("ask_helper", None, "ask_helper"), ("mcp__kit__ask_helper", None, "ask_helper"),
+    ("kit/ask_helper", None, "ask_helper"),
+    ("kit.ask_helper", None, "ask_helper"), ("kit::ask_helper", None, "ask_helper"),
+    ("kit:ask_helper", None, "ask_helper"),
+    ("ask_helper_mcp_kit", None, "ask_helper"), ("kit_ask_helper", "kit", "ask_helper"),
+    ("KIT-ask_helper", "kit", "ask_helper"), ("my-kit_ask", "my_kit", "ask"), ("kit", "kit", "kit"),
+    ("kitchen_light", "kit", "kitchen_light"), ("__", None, "__"), ("a__", None, "a__"), ("", None, ""),
+    ("获取.工单", None, "工单"),
+])  # fmt: skip
+def test_the_base_name_is_the_name_without_its_namespace(name: str, server: str | None, base: str) -> None:
+    assert base_name(name, server) == base
+
+
+def test_a_name_is_spelled_by_its_letters_and_digits() -> None:
+    assert squashed("Create-Issue") == squashed("create_issue") == squashed("ＣＲＥＡＴＥ issue") == "createissue"
+    assert squashed("Straße") == squashed("STRASSE")
+
+
+@given(st.text(min_size=1), st.text(min_size=1), st.none() | st.text(), st.booleans())
+def test_a_provider_name_is_legal_for_any_name(name: str, tool_id: str, server: str | None, shared: bool) -> None:
+    """B16, B17."""
+    tool_id = tool_id.encode("utf-8", "replace").decode()
+    given_name = provider_name(name, tool_id, server, shared=shared)
+    assert LEGAL.fullmatch(given_name)
+    assert given_name == provider_name(name, tool_id, server, shared=shared)
+    if LEGAL.fullmatch(name) and not shared:
+        assert given_name == name
+
+
+def test_a_name_that_is_cut_keeps_a_hash_of_the_whole() -> None:
+    """B16: cut at the end, where tools of one server differ, they would be one."""
+    server = "customer_internal_ticketing_onprem_production_cluster"
+    made = [
+        provider_name(name, f"{server}/{name}", server, shared=True)
+        for name in ("fetch_ticket_by_number", "fetch_ticket_by_reporter")
+    ]
+    assert made[0] != made[1]
+    assert all(name.startswith("customer_internal_ticketing") and len(name) <= 64 for name in made)
+
+
+def names_of(**spelled: str) -> Names:
+    names = Names()
+    for tool_id, name in spelled.items():
+        names.add(tool_id, (tool_id, name))
+    return names
+
+
+def test_near_names_come_best_first_and_only_if_something_is_similar() -> None:
+    names = names_of(a="create_issue", b="create_issues_bulk", c="close_issue", d="send_mail")
+    assert names.near("create_isue") == ["a", "b", "c"]
+    assert names.near("create_isue", limit=1) == ["a"]
+    assert names.near("create_isue", among={"c", "d"}) == ["c"]
+    assert names.near("zzz") == []
+    assert names.near("") == []
+
+
+def test_a_name_taken_out_leads_nowhere() -> None:
+    names = names_of(a="read", b="read")
+    assert names.exact("READ") == ["a", "b"]
+    names.remove("a")
+    names.remove("a")
+    assert names.exact("read") == ["b"]
+    names.remove("b")
+    assert names.near("read") == names.exact("read") == []
+
+
+@given(st.text())
+def test_no_text_breaks_a_look_up(text: str) -> None:
+    names = names_of(a="create_issue", b="日本語", c="🔥")
+    assert set(names.near(text)) | set(names.exact(text)) <= {"a", "b", "c"}
+
+
+def test_a_look_up_of_a_very_long_name_takes_no_time() -> None:
+    names = names_of(**{f"t{i}": f"create_issue_number_{i}" for i in range(2_000)})
+    started = time.perf_counter()
+    names.near("create_issue_" * 10_000)
+    names.exact("create_issue_" * 10_000)
+    base_name("a__" * 10_000, "a")
+    assert time.perf_counter() - started < 1

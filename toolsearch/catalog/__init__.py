@@ -1,0 +1,58 @@
+"""What there is: tools, made from functions and definitions of every form, and the catalog that holds them.
+
+catalog      Catalog: unique ids, bad definitions set aside, every change announced
+tools        Tool, and Shown: a tool as a request carries it     definitions  the forms in which people have tools
+functions    a Python function as a tool                         files        definitions in files
+names        names a provider accepts, and names alike           sanitising   hostile texts in definitions
+examples     example queries beside tools                        enrichment   example queries asked of a model
+text_models  a program or an endpoint as a model of texts
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from toolsearch.catalog.catalog import Catalog, Change, Quarantined
+from toolsearch.catalog.tools import Kind, Marks, Shown, Tool, definition_tokens, first_sentence, tool
+
+if TYPE_CHECKING:
+    from toolsearch.catalog.enrichment import enrich
+    from toolsearch.catalog.examples import Entry, Examples
+    from toolsearch.catalog.files import read_tools
+    from toolsearch.catalog.text_models import command, endpoint
+
+__all__ = [
+    "Catalog",
+    "Change",
+    "Entry",
+    "Examples",
+    "Kind",
+    "Marks",
+    "Quarantined",
+    "Shown",
+    "Tool",
+    "command",
+    "definition_tokens",
+    "endpoint",
+    "enrich",
+    "first_sentence",
+    "read_tools",
+    "tool",
+]
+
+# What a program needs only now and then, imported where it is used.
+_LATER = {
+    "Entry": "examples",
+    "Examples": "examples",
+    "command": "text_models",
+    "endpoint": "text_models",
+    "enrich": "enrichment",
+    "read_tools": "files",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)

@@ -1,0 +1,174 @@
+"""How facts are stored: names and keys that no rename can change, and older formats migrated when they are read."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
+
+from toolsearch.errors import StateError
+from toolsearch.events.facts import (
+    Compacted,
+    Ending,
+    Event,
+    JudgedCall,
+    ModelCalled,
+    ModelReplied,
+    Noted,
+    RunBegan,
+    RunEnded,
+    ToolApproved,
+    ToolDenied,
+    ToolReturned,
+    ToolsFound,
+    ToolsRevealed,
+    ToolStarted,
+    ToolsUnloaded,
+    ToolWaiting,
+    Usage,
+    UserSaid,
+)
+from toolsearch.support.text import plain_json
+
+__all__ = ["cleaned", "read_event", "read_events", "stored"]
+
+FORMAT = 1  # of `stored`; an older one is migrated when it is read
+
+# For each older format, what makes a stored fact of it one of the next.
+MIGRATIONS: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {}
+
+
+# How facts are stored: the name of each, and the keys of its fields in the order of its class. A class or a field can
+# be renamed; what stands here cannot, unless FORMAT grows and MIGRATIONS reads what there was.
+_STORED: dict[str, tuple[type[Any], str]] = {
+    "RunBegan": (RunBegan, "run at user tenant"),
+    "UserSaid": (UserSaid, "text parts at"),
+    "ModelReplied": (ModelReplied, "text calls reasoning raw wire model stop value at"),
+    "ModelCalled": (ModelCalled, "purpose model usage actor error seconds at"),
+    "ToolStarted": (ToolStarted, "call_id at"),
+    "ToolsFound": (ToolsFound, "call_id loaded unloaded session"),
+    "ToolsRevealed": (ToolsRevealed, "loaded session"),
+    "ToolsUnloaded": (ToolsUnloaded, "unloaded told session"),
+    "ToolReturned": (ToolReturned, "call_id status content data by seconds at"),
+    "ToolWaiting": (ToolWaiting, "call_id kind question by expires_at data at"),
+    "ToolApproved": (ToolApproved, "call_id arguments remember actor at answer"),
+    "ToolDenied": (ToolDenied, "call_id reason actor expired at"),
+    "Compacted": (Compacted, "before summary at kept"),
+    "Noted": (Noted, "layer note at"),
+    "Ending": (Ending, "reason text by"),
+    "RunEnded": (RunEnded, "reason text value at"),
+}
+# The same for what stands inside a fact.
+_STORED_INSIDE: dict[type[Any], str] = {
+    JudgedCall: "id name arguments kind tool digest given alone repeatable return_direct terminal status answer reveal "
+    "action polling",
+    Usage: "input_tokens cached_tokens output_tokens calls",
+}
+_KINDS = {name: kind for name, (kind, _) in _STORED.items()}
+_NAMES = {kind: name for name, kind in _KINDS.items()}
+_KEYS: dict[type[Any], dict[str, str]] = {  # key -> field
+    kind: dict(zip(keys.split(), [f.name for f in dataclasses.fields(kind)], strict=True))
+    for kind, keys in [*_STORED.values(), *_STORED_INSIDE.items()]
+}
+_TUPLES = frozenset({"calls", "loaded", "unloaded", "told", "parts", "reveal", "kept"})  # by key
+T = TypeVar("T")
+
+
+def stored(event: Event) -> dict[str, Any]:
+    """A fact as JSON-ready data: valid UTF-8, defaults left out, its name in `fact`, the format in `v`."""
+    return {"v": FORMAT, "fact": _NAMES[type(event)], **_plain(event)}
+
+
+def read_events(lines: Iterable[Mapping[str, Any]]) -> list[Event]:
+    """The facts that `stored` gave, of this format or an older one. Raises `StateError` for what is none.
+
+    A journal is trusted input: never take one from a client.
+    """
+    return [read_event(line, at) for at, line in enumerate(lines)]
+
+
+def _plain(value: Any) -> dict[str, Any]:
+    told = {}
+    fields = {each.name: each for each in dataclasses.fields(value)}
+    for key, name in _KEYS[type(value)].items():
+        item, each = getattr(value, name), fields[name]
+        default = each.default_factory() if each.default_factory is not dataclasses.MISSING else each.default
+        if item is default or (type(item) is type(default) and item == default):
+            continue
+        if isinstance(item, Usage):
+            item = _plain(item)
+        elif key == "calls" and isinstance(item, tuple):
+            item = [_plain(call) for call in item]
+        told[key] = plain_json(item)
+    return told
+
+
+def read_event(line: Mapping[str, Any], at: int) -> Event:
+    """The fact that stands at the place `at` of a journal; see `read_events`."""
+    if not isinstance(line, Mapping):
+        raise StateError(f"fact {at} of the journal must be a JSON object, not {line!r}")
+    line = _migrated(line, at)
+    kind = _KINDS.get(str(line.get("fact")))
+    if kind is None:
+        raise StateError(f"fact {at} of the journal is of the unknown kind {line.get('fact')!r}")
+    told = {key: item for key, item in line.items() if key not in ("v", "fact")}
+    try:
+        if kind is ModelReplied and "calls" in told:
+            told["calls"] = tuple(_made(JudgedCall, call) for call in told["calls"])
+        if kind is ModelCalled and "usage" in told:
+            told["usage"] = _made(Usage, told["usage"])
+        event: Event = _made(kind, told)
+    except (TypeError, ValueError) as error:
+        raise StateError(f"fact {at} of the journal, a {_NAMES[kind]}, cannot be read: {error}") from None
+    return event
+
+
+def _migrated(line: Mapping[str, Any], at: int) -> Mapping[str, Any]:
+    """The stored fact in the present format."""
+    version = line.get("v")
+    while isinstance(version, int) and version < FORMAT and version in MIGRATIONS:
+        line, version = MIGRATIONS[version](line), version + 1
+    if version != FORMAT:
+        told = f"fact {at} of the journal has the format {version!r}; this version reads {FORMAT}"
+        raise StateError(f"{told}: use the one that wrote it")
+    return line
+
+
+def _made(kind: type[T], told: Mapping[str, Any]) -> T:
+    """A fact from its data; lists become tuples where the fact has tuples."""
+    if not isinstance(told, Mapping):
+        raise ValueError(f"{told!r} is no {kind.__name__}")
+    fields = _KEYS[kind]
+    if unknown := set(told) - fields.keys():
+        raise ValueError(f"it has the unknown field {min(unknown)!r}")
+    tuples = _TUPLES if kind is not Usage else frozenset[str]()
+    return kind(**{fields[key]: tuple(item) if key in tuples else item for key, item in told.items()})
+
+
+def cleaned(event: T) -> T:
+    """The fact as it will be read back from a store: every text valid UTF-8, every value plain JSON, nothing shared.
+
+    Raises `StateError` for what is no fact, or holds what cannot be stored.
+    """
+    kind = type(event)
+    if kind not in _NAMES:
+        raise StateError(f"{event!r} is no fact; there are {', '.join(_KINDS)}")
+    try:
+        return _cleaned(event)
+    except Exception as error:  # a circle, a value whose text cannot be had
+        raise StateError(f"a {kind.__name__} cannot be stored: {type(error).__name__}: {error}") from None
+
+
+def _cleaned(value: T) -> T:
+    changed: dict[str, Any] = {}
+    for key, name in _KEYS[type(value)].items():
+        item = getattr(value, name)
+        if isinstance(item, Usage):
+            continue
+        if key in _TUPLES:
+            new: Any = tuple([_cleaned(each) if isinstance(each, JudgedCall) else plain_json(each) for each in item])
+        else:
+            new = plain_json(item)
+        if new is not item:
+            changed[name] = new
+    return dataclasses.replace(value, **changed) if changed else value  # type: ignore[type-var]

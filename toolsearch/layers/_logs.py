@@ -1,0 +1,146 @@
+"""Logs by the standard library: a line a round and one at the end of a run, with ids on every record and no secrets.
+
+At INFO there are names, statuses, times and tokens. Arguments and results are at DEBUG, redacted and cut.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from toolsearch.calls import ToolResult
+from toolsearch.events.facts import Event, JudgedCall, ModelCalled, ModelReplied, ToolReturned, ToolStarted, ToolWaiting
+from toolsearch.events.requests import Finished, Paused, Round, Run
+from toolsearch.events.turn_view import TurnView
+from toolsearch.protocols import RoundSteps, RunSteps
+from toolsearch.support import checks
+from toolsearch.support.context import scope
+from toolsearch.support.redaction import excerpt, redacted, visible
+from toolsearch.support.text import legal_name, text_of
+
+__all__ = ["LogFilter", "logs"]
+
+log = logging.getLogger("toolsearch")
+
+
+class LogFilter(logging.Filter):
+    """Puts the ids `conversation` and `call` on each record ("-": none), and redacts its text and its traceback.
+
+    The logger "toolsearch" has one. For lines of your own, of tools for instance, add one to a handler or a logger:
+    it works in every thread and task of a turn. `redact` takes a text and gives what may be seen of it.
+    """
+
+    def __init__(self, redact: Callable[[str], str] = redacted) -> None:
+        super().__init__()
+        checks.function("redact", redact, "from a text to what may be seen of it")
+        self._redact = redact
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if not hasattr(record, "conversation"):  # else one has seen it already, where it was made
+            now = scope()
+            record.conversation, record.call = now.conversation or "-", now.call or "-"
+        try:
+            said = record.getMessage()
+            if (told := self._redact(said)) != said:
+                record.msg, record.args = told, ()
+            if record.exc_info and record.exc_info[0] is not None:
+                record.exc_text = record.exc_text or logging.Formatter().formatException(record.exc_info)
+            if record.exc_text:
+                record.exc_text = self._redact(record.exc_text)
+        except Exception as error:  # a log line must not end a turn
+            record.msg, record.args = f"(a line that could not be redacted: {type(error).__name__})", ()
+            record.exc_info = record.exc_text = None
+        return True
+
+
+_FILTER = LogFilter()
+
+
+def logs(*, characters: int = 400) -> Any:
+    """A layer that logs each round and the end of each run to "toolsearch", at INFO.
+
+    At DEBUG it adds arguments and results, each cut to so many `characters`.
+    """
+    checks.whole("characters", characters)
+    log.addFilter(_FILTER)
+    return _Logs(characters)
+
+
+class _Logs:
+    name = "logs"
+
+    def __init__(self, characters: int) -> None:
+        self.characters = characters
+
+    def around_run(self, run: Run) -> RunSteps:
+        began = time.monotonic()
+        try:
+            result = yield run
+        except Exception as error:
+            log.warning("run failed after %.2f s: %s", time.monotonic() - began, type(error).__name__)
+            raise
+        except GeneratorExit:
+            log.info("run stopped after %.2f s", time.monotonic() - began)
+            raise
+        seconds = time.monotonic() - began
+        if isinstance(result, Paused):
+            waiting = ", ".join(_name(each.call) for each in result.waiting)
+            log.info("run paused after %.2f s: waiting for %s", seconds, waiting)
+        elif isinstance(result, Finished):
+            used = f"{result.usage.input_tokens:,} + {result.usage.output_tokens:,} tokens"
+            log.info("run ended after %.2f s: %s; %s in this turn", seconds, result.reason, used)
+        return result
+
+    def around_round(self, request: Round) -> RoundSteps:
+        if not log.isEnabledFor(logging.INFO):
+            return (yield request)
+        if log.isEnabledFor(logging.DEBUG):
+            for call in request.calls:
+                given = text_of(call.arguments if call.given is None else call.given)
+                log.debug("call %s %s: %s", call.id, _name(call), excerpt(given, self.characters))
+        began = time.monotonic()
+        answers: Mapping[str, ToolResult | ToolWaiting] = yield request
+        seconds = time.monotonic() - began
+        told = ", ".join(f"{_name(call)} {_status(answers.get(call.id))}" for call in request.calls)
+        log.info("round %d: %s; %.2f s%s", request.turn.rounds, told, seconds, _asked(request.turn))
+        if log.isEnabledFor(logging.DEBUG):
+            for call in request.calls:
+                if isinstance(answer := answers.get(call.id), ToolResult):
+                    log.debug("answer %s %s: %s", call.id, _name(call), excerpt(answer.content, self.characters))
+        return answers
+
+    def __repr__(self) -> str:
+        return f"logs(characters={self.characters})"
+
+
+def _name(call: JudgedCall) -> str:
+    """The tool's id, or what a model called it, on one line."""
+    return visible(call.tool).replace("\n", " ") or legal_name(call.name)
+
+
+def _status(answer: Any) -> str:
+    if isinstance(answer, ToolWaiting):
+        return "waits"
+    return answer.status if isinstance(answer, ToolResult) else "-"
+
+
+def _asked(turn: TurnView) -> str:
+    """What the reply cost that began this round; nothing where the round is one that is gone on with."""
+    called = [fact for fact in _latest(turn) if isinstance(fact, ModelCalled)]
+    return "".join(
+        f"; {fact.model or 'model'} {fact.seconds:.2f} s, "
+        f"{fact.usage.input_tokens:,} + {fact.usage.output_tokens:,} tokens"
+        for fact in reversed(called)
+    )
+
+
+def _latest(turn: TurnView) -> Iterator[Event]:
+    """The facts from the last round on, the last first; none if calls of this round were worked on before."""
+    replied = False
+    for fact in reversed(turn.facts):
+        if isinstance(fact, ToolStarted | ToolReturned | ToolWaiting) or (replied and isinstance(fact, ModelReplied)):
+            return
+        replied = replied or isinstance(fact, ModelReplied)
+        yield fact

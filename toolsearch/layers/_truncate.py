@@ -1,0 +1,249 @@
+"""Results of tools no longer than a model should read, cut where an element ends, and no binary data in them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, cast
+
+from toolsearch.calls import ToolResult
+from toolsearch.errors import SetupError
+from toolsearch.events.facts import ToolWaiting
+from toolsearch.events.requests import Call
+from toolsearch.events.turn_view import is_one_of
+from toolsearch.protocols import ToolAnswer, ToolSteps
+from toolsearch.support import checks
+from toolsearch.support.text import text_of
+
+__all__ = ["truncate"]
+
+LEAST = 200  # characters, so that a note has room
+SMALL = 40  # characters; what would be shorter is left out
+ENOUGH = 200  # characters of a member of an object, before the next one gets any
+
+_URL = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,(?P<data>[A-Za-z0-9+/_-]{32,}={0,2})")
+_BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]{128,}={0,2}\s*")  # a hash is shorter
+_PAYLOADS = ("data", "blob", "base64", "b64_json")
+_TYPES = ("mimeType", "mime_type", "media_type", "mediaType", "type")
+# Contents of a message as MCP and the providers have them; in a list of these any other type is unknown.
+_CONTENTS = (
+    "text",
+    "image",
+    "audio",
+    "resource",
+    "resource_link",
+    "image_url",
+    "input_image",
+    "input_text",
+    "document",
+)
+
+
+def truncate(characters: int = 12_000, *, tools: Mapping[str, int] | None = None) -> Any:
+    """A layer that cuts results to `characters`, the note about the cut counted; 0 cuts nothing.
+
+    `tools` has other limits for some tools, by id or name. Text is cut at the end of a line; of JSON, elements of lists
+    and members of objects are left out, so that it stays valid. Images and other data in Base64 become a placeholder
+    that names type and size, whatever the limit. `ToolResult.data` stays as it is; answers to searches do too.
+    """
+    own = checks.table("tools", tools, "numbers of characters", none="for none")
+    for name, most in {"characters": characters, **{f"tools[{name!r}]": most for name, most in own.items()}}.items():
+        checks.whole(name, most, 0)
+        if 0 < most < LEAST:
+            raise SetupError(f"{name} must be a number of characters from {LEAST}, or 0 for no limit, not {most!r}")
+    return _Truncate(characters, own)
+
+
+class _Truncate:
+    name = "truncate"
+
+    def __init__(self, characters: int, tools: dict[str, int]) -> None:
+        self.characters, self.tools = characters, tools
+
+    def around_tool(self, call: Call) -> ToolSteps:
+        result: object = yield call
+        if result is None or isinstance(result, ToolWaiting) or call.judged.kind == "search":
+            return cast("ToolAnswer", result)  # None is judged where it ends up
+        if not isinstance(result, ToolResult):
+            result = call.answer("ok", text_of(result), result)
+        most = next((m for name, m in self.tools.items() if is_one_of(call.judged, (name,))), self.characters)
+        content = _shortened(result.content, most)
+        return result if content == result.content else replace(result, content=content)
+
+    def __repr__(self) -> str:
+        return f"truncate({self.characters})"
+
+
+def _shortened(text: str, most: int) -> str:
+    value = _json(text)
+    if value is not None:
+        shown = _without_data(value)
+        if shown != value:
+            value, text = shown, _dumped(shown)
+        if most and len(text) > most and (cut := _cut_json(value, text, most)) is not None:
+            return cut
+    else:
+        text = _URL.sub(lambda found: _placeholder(found["type"], len(found["data"])), text)
+    return text if not most or len(text) <= most else _cut_text(text, most)
+
+
+def _json(text: str) -> Any:
+    """The list or object that a text is; None for any other."""
+    if text.lstrip()[:1] not in ("[", "{"):
+        return None
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, list | dict) else None
+
+
+def _dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+# -- what is no text ---------------------------------------------------------------------------------------------
+
+
+def _placeholder(kind: Any, characters: int) -> str:
+    """What stands for data in Base64."""
+    return f"<{kind or 'binary data'}, {characters * 3 // 4:,} bytes, not shown>"
+
+
+def _without_data(value: Any, kind: Any = None) -> Any:
+    """The value with placeholders for data; `kind` is the type that an outer object names."""
+    if isinstance(value, str):
+        return _URL.sub(lambda found: _placeholder(found["type"], len(found["data"])), value)
+    if isinstance(value, list):
+        contents = sum(1 for item in value if _type(item) in _CONTENTS)
+        return [_without_data(_known(item) if contents else item, kind) for item in value]
+    if not isinstance(value, dict):
+        return value
+    kind = next((value[key] for key in _TYPES if isinstance(value.get(key), str) and value[key] != "base64"), kind)
+    return {
+        key: _placeholder(kind, len(item))
+        if kind and key in _PAYLOADS and isinstance(item, str) and _BASE64.fullmatch(item)
+        else _without_data(item, kind)
+        for key, item in value.items()
+    }
+
+
+def _type(item: Any) -> Any:
+    return item.get("type") if isinstance(item, dict) else None
+
+
+def _known(item: Any) -> Any:
+    """A content of a message; one of a type that nobody knows becomes a placeholder."""
+    kind = _type(item)
+    if not isinstance(kind, str) or kind in _CONTENTS or any(isinstance(item.get(key), str) for key in _PAYLOADS):
+        return item
+    return f"<content of the unknown type {kind[:80]!r}, {len(_dumped(item)):,} characters, not shown>"
+
+
+# -- cutting -----------------------------------------------------------------------------------------------------
+
+
+def _note(kept: int, total: int, what: str = "") -> str:
+    more = f"; {what}" if what else ""
+    return f"[cut: {kept:,} of {total:,} characters are shown{more}. Ask for less, or for the part you need.]"
+
+
+def _cut_text(text: str, most: int) -> str:
+    """The beginning of a text, up to the end of a line where that does not lose half of it, and a note."""
+    lines = text.count("\n") + 1
+
+    def note(kept: str) -> str:
+        what = f"{kept.count(chr(10)) + 1:,} of {lines:,} lines" if lines > 1 else ""
+        return _note(len(kept), len(text), what)
+
+    room = most - len(note(text)) - 1
+    kept = text[:room]
+    end = text.rfind("\n", 0, room + 1)
+    if end >= room // 2:
+        kept = text[:end]
+    return f"{kept}\n{note(kept)}"
+
+
+def _cut_json(value: Any, text: str, most: int) -> str | None:
+    """JSON without the elements that have no room, valid, with a note in it; None where nothing sensible would stay."""
+    things = "elements" if isinstance(value, list) else "members"
+
+    def note(kept: int, parts: int) -> str:
+        return _note(kept, len(text), f"{parts:,} of {len(value):,} {things}")
+
+    room = most - len(_dumped({"[cut]": note(len(text), len(value))})) - 2
+    cut = _fitted(value, room)
+    if not cut:
+        return None
+    if isinstance(cut, list):
+        cut = cut[:-1]  # its own count; the note has it
+        return _dumped([*cut, note(len(_dumped(cut)), len(cut))])
+    cut.pop("[cut]", None)
+    return _dumped({**cut, "[cut]": note(len(_dumped(cut)), len(cut))})
+
+
+def _count(kept: int, total: int, things: str) -> str:
+    return f"[{kept:,} of {total:,} {things}]"
+
+
+def _fitted(value: Any, room: int) -> Any:
+    """The value with so much left out that its JSON has at most `room` characters; None where nothing fits."""
+    size = len(_dumped(value))
+    if size <= room:
+        return value
+    if isinstance(value, str):
+        return _fitted_text(value, room)
+    if isinstance(value, list):
+        return _fitted_list(value, room)
+    return _fitted_object(value, room) if isinstance(value, dict) else None
+
+
+def _fitted_text(text: str, room: int) -> str | None:
+    note = f"… [{len(text):,} characters]"
+    length = room - len(_dumped(note))
+    while length >= SMALL:
+        cut = text[:length] + note
+        if (over := len(_dumped(cut)) - room) <= 0:
+            return cut
+        length -= over  # what JSON escapes takes more room
+    return None
+
+
+def _fitted_list(items: list[Any], room: int) -> list[Any] | None:
+    """The first elements, and how many there are."""
+    left = room - len(_dumped([_count(len(items), len(items), "elements")]))
+    kept: list[Any] = []
+    for item in items:
+        size = len(_dumped(item)) + 2
+        if size > left:
+            if not kept and (part := _fitted(item, left - 2)) is not None:
+                kept.append(part)
+            break
+        kept.append(item)
+        left -= size
+    return [*kept, _count(len(kept), len(items), "elements")] if kept else None
+
+
+def _fitted_object(members: dict[str, Any], room: int) -> dict[str, Any] | None:
+    """The members, in their order: small ones stay whole, large ones share what room is left, as far as it goes."""
+    sizes = {key: len(_dumped({key: item})) for key, item in members.items()}
+    left = room - 2 - len(_dumped({"[cut]": _count(len(members), len(members), "members")}))
+    kept: dict[str, Any] = {}
+    large = sorted(sizes, key=sizes.__getitem__)
+    while large and sizes[large[0]] <= left // len(large):
+        key = large.pop(0)
+        kept[key] = members[key]
+        left -= sizes[key]
+    rest = [key for key in members if key not in kept]
+    for number, key in enumerate(rest):
+        share = max(left // (len(rest) - number), min(left, ENOUGH))
+        part = _fitted(members[key], share - len(_dumped(key)) - 4)
+        if part is not None:
+            kept[key] = part
+            left -= len(_dumped({key: part}))
+    if not kept:
+        return None
+    count = {} if len(kept) == len(members) else {"[cut]": _count(len(kept), len(members), "members")}
+    return {**{key: kept[key] for key in members if key in kept}, **count}

@@ -1,0 +1,410 @@
+"""Every plug on one page: what an object needs to take a place in toolsearch, and what it may have besides.
+
+    to add             write             give it to                         prove it with
+    an index           ToolIndex         ToolSearch(…, index=)              testing.check_index
+    an encoder         Encoder           an index that takes one            -
+    a layer            Layer             Agent(…, layers=[…])               testing.check_layer
+    a model            Model             Agent(model, …)                    testing.check_wire
+    a wire             Wire              your loop: tools_for, calls_in …   testing.check_wire
+    a journal store    JournalStore      Agent(…, store=)                   testing.check_store
+    a memory store     MemoryTexts       builtin_tools.memories(…)          -
+    an observer        Observer          Agent(…, observe=)                 -
+
+There is no base class to inherit: any object that fits is accepted. A member that an object may have, but need not, has
+a protocol of its own here, named after what it says of the object. The values that pass through a plug are here too
+where nothing else uses them. The others are in `toolsearch.events`, `toolsearch.catalog` and `toolsearch.calls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeAlias, TypeVar, runtime_checkable
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Generator, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from toolsearch.calls import Caller, ToolCall, ToolContext, ToolResult
+    from toolsearch.catalog.tools import Shown, Tool
+    from toolsearch.events.facts import Event, Reply, ReplyDiscarded, TextDelta, ToolWaiting
+    from toolsearch.events.requests import Call, CallModel, Finished, Paused, Round, Run
+
+__all__ = [
+    "AnswersById",
+    "AsyncCallable",
+    "BufferingLayer",
+    "Do",
+    "Encoder",
+    "GateLayer",
+    "InMemoryStore",
+    "JournalStore",
+    "Layer",
+    "Matched",
+    "MemoryTexts",
+    "Model",
+    "ModelAnswer",
+    "ModelLayer",
+    "ModelSteps",
+    "NamedLayer",
+    "NamedModel",
+    "Observer",
+    "PersistentIndex",
+    "Ranking",
+    "Record",
+    "RedactingLayer",
+    "ReplyFilter",
+    "RoundLayer",
+    "RoundSteps",
+    "RunLayer",
+    "RunSteps",
+    "SchemaModel",
+    "Scored",
+    "ShowsTools",
+    "Sleep",
+    "StoreLayer",
+    "StreamingLayer",
+    "ToolAnswer",
+    "ToolIndex",
+    "ToolLayer",
+    "ToolRunner",
+    "ToolSteps",
+    "VersionedVisibility",
+    "Visibility",
+    "Wire",
+    "Within",
+]
+
+# -- an index ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Matched:
+    """A word of the query, and the fields of the tool it was found in."""
+
+    word: str
+    fields: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """One answer of an index: any positive finite score, higher is better. `confidence` is P(relevant), if fitted.
+
+    `signals` is what the index knows of the hit, numbers by name; `toolsearch eval calibrate` fits confidence to them.
+    """
+
+    id: str
+    score: float
+    matched: tuple[Matched, ...] = ()
+    confidence: float | None = None
+    signals: Mapping[str, float] | None = field(default=None, compare=False, repr=False)
+
+
+class Ranking(list[Scored]):
+    """What an index may return in place of a plain list, to say something of the search as a whole.
+
+    `answerable` is P(some tool can do it), None where that is not known. `degraded` says in words which part of the
+    index did not take part, and why.
+    """
+
+    def __init__(
+        self, scored: Iterable[Scored] = (), *, answerable: float | None = None, degraded: str | None = None
+    ) -> None:
+        super().__init__(scored)
+        self.answerable = answerable
+        self.degraded = degraded
+
+
+@runtime_checkable
+class ToolIndex(Protocol):
+    """A search backend. `toolsearch.testing.check_index` proves one.
+
+    `search` returns at most `limit` tools out of `among` (None: all), best first, and none without evidence; it may
+    raise `QueryError` for a query it cannot run and nothing else. `add` replaces tools whose id is known. One index
+    serves all sessions, so it is used from several threads.
+    """
+
+    @property
+    def name(self) -> str: ...
+    def add(self, tools: Sequence[Tool]) -> None: ...
+    def remove(self, ids: Sequence[str]) -> None: ...
+    def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> Sequence[Scored]: ...
+
+
+@runtime_checkable
+class PersistentIndex(Protocol):
+    """Optional, for an index that is kept between programs: it is asked once to drop all tools but these."""
+
+    def keep_only(self, ids: Sequence[str]) -> None: ...
+
+
+class Encoder(Protocol):
+    """Texts in, vectors out.
+
+    `name` says model and version or digest, so that vectors of two models are never mixed. `name` and `width` may load
+    the model; both stay the same from then on. All three may be used from several threads at once. The protocol cannot
+    be asked for with `isinstance`: Python 3.11 would load the model to answer.
+    """
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def width(self) -> int: ...
+    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+        """A row for each text, (len(texts), width), float32. `query` is True for what is searched with."""
+        ...
+
+
+# -- what a program decides --------------------------------------------------------------------------------------
+
+Visibility: TypeAlias = "Callable[[Tool, Caller | None], bool]"
+"""Whether a caller may see a tool; besides the tool's `roles`."""
+
+ToolRunner: TypeAlias = "Callable[[Tool, dict[str, Any], ToolContext], Any]"
+"""Runs the tools that have no function of their own."""
+
+
+@runtime_checkable
+class VersionedVisibility(Protocol):
+    """Optional, for a `Visibility`: answers are kept as long as `version()` gives the same value."""
+
+    def version(self) -> Hashable: ...
+
+
+@runtime_checkable
+class AsyncCallable(Protocol):
+    """Optional, for the function of a tool: `call_async` is used in its place by async code."""
+
+    def call_async(self, *args: Any, **kwargs: Any) -> Any: ...
+
+
+# -- a layer -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Sleep:
+    """To wait."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Do:
+    """To call a function; after `seconds` its answer counts no more, and `TimeoutError` is raised."""
+
+    function: Callable[[], Any]
+    seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """To write a fact into the journal."""
+
+    event: Event
+
+
+RequestT_co = TypeVar("RequestT_co", covariant=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Within(Generic[RequestT_co]):
+    """To have a request done in time; `TimeoutError` is raised otherwise."""
+
+    seconds: float
+    request: RequestT_co
+
+
+# What each generator of a layer yields, is sent for the request it yields, and returns. For a `Do` it is sent what the
+# function gave, of whatever type that is: write `value: Any = yield Do(…)`.
+ToolAnswer: TypeAlias = "ToolResult | ToolWaiting"
+AnswersById: TypeAlias = "Mapping[str, ToolAnswer]"
+RunSteps: TypeAlias = "Generator[Run | Within[Run] | Sleep | Do | Record, Finished | Paused, Finished | Paused]"
+RoundSteps: TypeAlias = "Generator[Round | Within[Round] | Sleep | Do | Record, AnswersById, AnswersById]"
+ModelSteps: TypeAlias = "Generator[CallModel | Within[CallModel] | Sleep | Do | Record, Reply, Reply]"
+ToolSteps: TypeAlias = "Generator[Call | Within[Call] | Sleep | Do | Record, ToolAnswer, ToolAnswer]"
+
+
+class RunLayer(Protocol):
+    """Around one turn, or what is left of it."""
+
+    def around_run(self, run: Run, /) -> RunSteps: ...
+
+
+class RoundLayer(Protocol):
+    """Around the open calls of a reply; it returns the answers by call id."""
+
+    def around_round(self, calls: Round, /) -> RoundSteps: ...
+
+
+class ModelLayer(Protocol):
+    """Around one call of the model."""
+
+    def around_model(self, request: CallModel, /) -> ModelSteps: ...
+
+
+class ToolLayer(Protocol):
+    """Around one call of a tool."""
+
+    def around_tool(self, call: Call, /) -> ToolSteps: ...
+
+
+@runtime_checkable
+class StoreLayer(Protocol):
+    """A layer that brings the store of the journals; it may have nothing else."""
+
+    @property
+    def store(self) -> JournalStore: ...
+
+
+Layer: TypeAlias = RunLayer | RoundLayer | ModelLayer | ToolLayer | StoreLayer
+"""One or more of the four generators, or a store.
+
+A generator yields what it was given, or a changed copy, to have it done; it gets back what came of it, and returns that
+or something else. It may yield again (a retry), or not at all (a refusal). For its own work it yields `Sleep`, `Do`,
+`Record` or `Within`, so it never blocks and never awaits. It keeps no state: what it must remember is a `Noted` fact.
+"""
+
+
+@runtime_checkable
+class NamedLayer(Protocol):
+    """Optional: a layer takes the place of the default one with this name."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@runtime_checkable
+class GateLayer(Protocol):
+    """Optional: with `gate = True` a layer judges calls, and where it raises, none of the round runs."""
+
+    @property
+    def gate(self) -> bool: ...
+
+
+@runtime_checkable
+class BufferingLayer(Protocol):
+    """Optional: with `buffers = True` a layer may change or refuse a reply, so no piece of it is shown early."""
+
+    @property
+    def buffers(self) -> bool: ...
+
+
+class ReplyFilter(Protocol):
+    """Changes a reply while it comes in: `take` gives the deltas to be shown for one, `rest` those held back."""
+
+    def take(self, delta: TextDelta, /) -> Iterable[TextDelta]: ...
+    def rest(self) -> Iterable[TextDelta]: ...
+
+
+@runtime_checkable
+class StreamingLayer(Protocol):
+    """Optional: a layer gives a `ReplyFilter` for each reply that is shown while it comes in."""
+
+    def pieces(self) -> ReplyFilter: ...
+
+
+@runtime_checkable
+class RedactingLayer(Protocol):
+    """Optional: what is kept of a fact, asked before it is stored or shown; quick, without side effects."""
+
+    def as_stored(self, fact: Event, /) -> Event: ...
+
+
+Observer: TypeAlias = "Callable[[Event | TextDelta | ReplyDiscarded], object]"
+"""Gets every event as it happens. What it raises is logged and dropped."""
+
+# -- a model, a wire ---------------------------------------------------------------------------------------------
+
+ModelAnswer: TypeAlias = (
+    "Reply | Iterator[TextDelta | Reply] | AsyncIterator[TextDelta | Reply] "
+    "| Awaitable[Reply | AsyncIterator[TextDelta | Reply]]"
+)
+
+
+class Model(Protocol):
+    """Asks a model. It gives a `Reply`, or an iterator of `TextDelta` that ends with a `Reply`; either may be async."""
+
+    def __call__(self, request: CallModel, /) -> ModelAnswer: ...
+
+
+@runtime_checkable
+class NamedModel(Protocol):
+    """Optional: the name under which a model's calls are billed."""
+
+    @property
+    def name(self) -> str: ...
+
+
+@runtime_checkable
+class SchemaModel(Protocol):
+    """Optional: with `takes_schema = True` the provider sees to `CallModel.schema`; others are told it in words."""
+
+    @property
+    def takes_schema(self) -> bool: ...
+
+
+class ShowsTools(Protocol):
+    """What a wire needs of a `Session`."""
+
+    def tools(self) -> list[Shown]: ...
+
+
+class Wire(Protocol):
+    """One provider's message format, dicts in and dicts out: a module or an object. No SDK is imported.
+
+    `reply` is what the provider's SDK gave, whole, or its dict.
+    """
+
+    def tools_for(self, session: ShowsTools, /) -> list[dict[str, Any]]:
+        """The `tools` of the next request."""
+        ...
+
+    def message_from(self, reply: Any, /) -> dict[str, Any]:
+        """The assistant's message of a reply, to be sent back with the history."""
+        ...
+
+    def calls_in(self, reply: Any, /) -> list[ToolCall]:
+        """The calls of a reply, in the model's order."""
+        ...
+
+    def results_for(self, answered: Iterable[tuple[ToolCall, ToolResult]], /) -> list[dict[str, Any]]:
+        """The messages that carry results back."""
+        ...
+
+
+# -- stores ------------------------------------------------------------------------------------------------------
+
+
+class JournalStore(Protocol):
+    """Where journals live; `toolsearch.stores` has some, `toolsearch.testing.check_store` proves one.
+
+    `append` refuses facts with `StateError` where `position` is not the journal's length: of two writers one fails
+    before it does anything. `load` gives the facts from the first on, an empty list for an unknown id. `delete` says
+    whether there was something. The ids of `list` come in no promised order.
+    """
+
+    def append(self, conversation_id: str, position: int, facts: Sequence[Mapping[str, Any]]) -> None: ...
+    def load(self, conversation_id: str) -> list[dict[str, Any]]: ...
+    def delete(self, conversation_id: str) -> bool: ...
+    def list(self) -> Iterable[str]: ...
+
+
+@runtime_checkable
+class InMemoryStore(Protocol):
+    """Optional: with `in_memory = True` a store never waits, so `arun` calls it without a thread."""
+
+    @property
+    def in_memory(self) -> bool: ...
+
+
+class MemoryTexts(Protocol):
+    """Where memories live: texts by key, for each owner, a text of which `builtin_tools.owner_of` makes the form.
+
+    `save` with an empty text forgets. With `arun` either may be async.
+    """
+
+    def load(self, owner: str) -> Mapping[str, str] | Awaitable[Mapping[str, str]]: ...
+    def save(self, owner: str, key: str, text: str) -> Awaitable[None] | None: ...

@@ -1,0 +1,94 @@
+"""The keywords of JSON Schema and what each must hold: by them a schema that a program passes is checked.
+
+A tool's schema is made regular instead (see `json_schema`): it comes from elsewhere, and a bad one is set aside.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from toolsearch.schemas.json_schema import MAPS, pointed_at
+from toolsearch.schemas.json_values import JSON_TYPES
+from toolsearch.support.checks import shown, wrong
+
+__all__ = ["check_schema"]
+
+_NOWHERE = object()
+_ONE = frozenset("additionalProperties not if then else contains propertyNames items".split())
+_LISTS = frozenset("anyOf oneOf allOf prefixItems".split())
+_NUMBERS = frozenset(
+    "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength minItems maxItems minProperties "
+    "maxProperties minContains maxContains".split()
+)
+_TEXTS = frozenset("$ref $id $schema $anchor $comment title description format pattern".split())
+_WORDS = _ONE | _LISTS | _NUMBERS | _TEXTS | MAPS | frozenset(
+    "type properties required enum const default examples uniqueItems dependentRequired deprecated readOnly writeOnly "
+    "nullable".split()
+)  # fmt: skip
+
+
+def check_schema(option: str, value: object, root: Mapping[str, Any] | None = None) -> None:
+    """A JSON Schema as a dict, which a provider takes too; `root` is where its references lead, if not in itself."""
+    wanted = "a JSON Schema as a dict"
+    if not isinstance(value, Mapping):
+        raise wrong(option, wanted, value)
+    try:
+        json.dumps(value, allow_nan=False)
+        problem = next(_problems(value, "", value if root is None else root), None)
+    except (TypeError, ValueError, RecursionError) as error:
+        problem = f"it is not JSON: {error}"
+    if problem is None and value and not _WORDS & value.keys():
+        problem = "it has no keyword of JSON Schema, such as type or properties"
+    if problem is not None:
+        raise wrong(option, wanted, value, more=f": {problem}")
+
+
+def _problems(node: Any, at: str, root: Mapping[str, Any]) -> Iterator[str]:
+    """What is no schema in a schema, each with its place."""
+    if isinstance(node, bool):
+        return
+    if not isinstance(node, Mapping):
+        yield f"{at or 'it'} must be a schema, not {shown(node)}"
+        return
+    for key, held in node.items():
+        place = f"{at}.{key}" if at else str(key)
+        if key in MAPS:
+            if isinstance(held, Mapping):
+                for name, inner in held.items():
+                    yield from _problems(inner, f"{place}.{name}", root)
+            else:
+                yield f"{place} must be a mapping from names to schemas, not {shown(held)}"
+        elif key in _LISTS or (key == "items" and isinstance(held, list | tuple)):
+            if not isinstance(held, list | tuple) or not held:
+                yield f"{place} must be a list of schemas, not {shown(held)}"
+            else:
+                for number, inner in enumerate(held):
+                    yield from _problems(inner, f"{place}[{number}]", root)
+        elif key in _ONE:
+            yield from _problems(held, place, root)
+        else:
+            yield from _misused(str(key), held, place, root)
+
+
+def _misused(key: str, held: Any, place: str, root: Mapping[str, Any]) -> Iterator[str]:
+    """What is wrong with a keyword that holds no schema."""
+    if key == "type":
+        kinds = held if isinstance(held, list | tuple) else [held]
+        if not kinds or any(not isinstance(kind, str) or kind not in JSON_TYPES for kind in kinds):
+            yield f"{place} must be one of {', '.join(sorted(JSON_TYPES))}, or several of them, not {shown(held)}"
+    elif key == "required":
+        if not isinstance(held, list | tuple) or not all(isinstance(name, str) for name in held):
+            yield f"{place} must be a list of names, not {shown(held)}"
+    elif key == "enum":
+        if not isinstance(held, list | tuple) or not held:
+            yield f"{place} must be a list of values, not {shown(held)}"
+    elif key in _NUMBERS:
+        if not isinstance(held, int | float) or isinstance(held, bool):
+            yield f"{place} must be a number, not {shown(held)}"
+    elif key in _TEXTS:
+        if not isinstance(held, str):
+            yield f"{place} must be a text, not {shown(held)}"
+        elif key == "$ref" and held.startswith("#/") and pointed_at(root, held, _NOWHERE) is _NOWHERE:
+            yield f"{place} points to nothing: {shown(held)}"

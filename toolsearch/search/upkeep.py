@@ -1,0 +1,98 @@
+"""An index kept in step with a catalog: what is in one is found through the other, whatever an index refuses."""
+
+from __future__ import annotations
+
+import logging
+import weakref
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+
+from toolsearch.catalog.catalog import Catalog, Change
+from toolsearch.catalog.tools import Tool
+from toolsearch.errors import SetupError
+from toolsearch.protocols import PersistentIndex, ToolIndex
+
+__all__ = ["IndexUpkeep"]
+
+log = logging.getLogger("toolsearch")
+
+
+class IndexUpkeep:
+    """Puts a catalog into an index, and every later change of it, as long as somebody holds this object.
+
+    Tools in `pinned` (ids) stay out of the index. `examples` are the kinds of example queries that are searched
+    ("author", "enriched"). `on_change` is called with each change, before the index is.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        index: ToolIndex,
+        *,
+        pinned: Collection[str],
+        examples: Collection[str],
+        on_change: Callable[[Change], None],
+    ) -> None:
+        self._catalog, self._index = catalog, index
+        self._pinned = frozenset(pinned)
+        self._examples = examples
+        self._on_change = on_change
+        self._dropped_strangers = False
+        me = weakref.ref(self)
+
+        def apply(change: Change) -> None:
+            upkeep = me()
+            if upkeep is None:
+                end()
+            else:
+                upkeep.apply(change)
+
+        end = catalog.subscribe(apply)
+        try:
+            tools = [t for t in catalog if t.id not in self._pinned]
+            self._drop_strangers(tools)
+            self._add(tools)
+        except BaseException:
+            end()
+            raise
+
+    def apply(self, change: Change) -> None:
+        """Brings one change of the catalog into the index. What the index cannot take is logged."""
+        self._on_change(change)
+        try:
+            added = [t for t in change.added if t.id not in self._pinned]
+            stays = {t.id for t in added}  # `add` replaces them: so no search meets a moment without them
+            self._index.remove([t.id for t in change.removed if t.id not in stays])
+            self._drop_strangers([t for t in self._catalog if t.id not in self._pinned])
+            self._add(added)
+        except SetupError:
+            log.exception("index %r could not apply a catalog change", self._index.name)
+
+    def _drop_strangers(self, tools: Sequence[Tool]) -> None:
+        """Once: what an index kept of tools that have left goes. A catalog that is still empty says nothing of that."""
+        if tools and not self._dropped_strangers:
+            if isinstance(self._index, PersistentIndex):
+                self._index.keep_only([t.id for t in tools])
+            self._dropped_strangers = True
+
+    def _add(self, tools: Sequence[Tool]) -> None:
+        """Indexes tools; where the index refuses a batch, one by one, so that a bad one costs only itself.
+
+        A `SetupError` is no tool's fault: it is raised.
+        """
+        try:
+            self._index.add([self._as_searched(each) for each in tools])
+        except SetupError:
+            raise
+        except Exception:
+            if len(tools) == 1:
+                log.exception("index %r cannot take %r: it is found by its name only", self._index.name, tools[0].id)
+                self._index.remove([tools[0].id])  # what it held of it before
+            for each in tools if len(tools) > 1 else ():
+                self._add([each])
+
+    def _as_searched(self, held: Tool) -> Tool:
+        """The tool as it is indexed: with those example queries that are wanted."""
+        if held.examples and "author" not in self._examples:
+            held = replace(held, examples=())
+        return replace(held, enriched=()) if held.enriched and "enriched" not in self._examples else held

@@ -1,0 +1,285 @@
+"""The one tool a model starts with: its definition, what it accepts, and the text a search answers with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from toolsearch.catalog.tools import Tool
+from toolsearch.settings import Settings
+from toolsearch.support.text import clean
+
+if TYPE_CHECKING:
+    from toolsearch.search.index import Hits
+
+__all__ = ["Outcome", "Request", "bridge_tool", "read_request", "schema_text", "search_tool"]
+
+_MOST_NAMED = 30  # servers or categories in the description
+_NAMED_CHARACTERS = 500  # of them: providers bound a description
+_QUERY_CHARACTERS = 2_000  # as `toolsearch.search.index.find` reads
+_SCHEMA_CHARACTERS = 6_000  # of a schema shown in an answer
+
+
+def search_tool(name: str, servers: Sequence[str], categories: Sequence[str], most_queries: int = 8) -> Tool:
+    """The search tool as a model sees it. What lies behind it is named, up to 30 servers (or else categories)."""
+    behind = ("servers", servers) if servers else ("categories", categories)
+    listed = _some(behind[1], _MOST_NAMED, _NAMED_CHARACTERS)
+    places = f" Behind it are these {behind[0]}: {listed}." if listed else ""
+    properties: dict[str, Any] = {
+        "queries": {
+            "type": "array",
+            "items": {"type": "string"},
+            "minItems": 1,
+            "maxItems": most_queries,
+            "description": "One short query per capability: action and object, as in "
+            '["create calendar event", "send message to channel"]. An exact tool name works too.',
+        },
+        "limit": {"type": "integer", "description": "Tools per query; the default is mostly right."},
+    }
+    if categories:
+        few = {"enum": list(categories)} if len(categories) <= _MOST_NAMED else {}
+        properties["category"] = {"type": "string", **few, "description": "Only tools of this category."}
+    return Tool(
+        id=name,
+        name=name,
+        title="Search tools",
+        description="Finds tools that are not listed yet and loads them. Use it when no listed tool can do the job; "
+        f"what it finds can be called by name from your next step on.{places}",
+        input_schema={
+            "type": "object",
+            "properties": properties,
+            "required": ["queries"],
+            "additionalProperties": False,
+        },
+    )
+
+
+def bridge_tool(name: str, search_name: str) -> Tool:
+    """The fixed tool through which found tools are called in the mode "bridge"."""
+    return Tool(
+        id=name,
+        name=name,
+        title="Call a found tool",
+        description=f"Calls a tool that {search_name} has found, with arguments that fit the schema shown there.",
+        input_schema={
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": "The tool's exact name."},
+                "arguments": {"type": "object", "description": "The tool's arguments."},
+            },
+            "required": ["name", "arguments"],
+            "additionalProperties": False,
+        },
+        kind="action",
+        repeatable=False,
+    )
+
+
+@dataclass(frozen=True)
+class Request:
+    """What one search call asks for, made regular: queries in order, each once."""
+
+    queries: tuple[str, ...]
+    limit: int
+    category: str | None = None
+    left_out: int = 0  # queries beyond the most allowed
+
+    @property
+    def key(self) -> str:
+        """Equal for searches that ask the same, whatever their case, spaces and order."""
+        plain = sorted(" ".join(q.lower().split()) for q in self.queries)
+        return json.dumps([plain, self.limit, self.category], ensure_ascii=False)
+
+
+def read_request(arguments: Mapping[str, Any], settings: Settings) -> Request:
+    """A search request from what a model wrote; forms models make up (`query`, `names`, `maxResults`) are understood.
+
+    The limit is the model's, within `results_floor` and `results_ceiling`; anything else means `results`.
+    """
+    asked: list[str] = []
+    for key in ("queries", "query", "names", "name", "q"):
+        value = arguments.get(key)
+        if isinstance(value, str) and value.lstrip().startswith("["):
+            with suppress(ValueError, RecursionError):
+                value = json.loads(value)
+        items = value if isinstance(value, list | tuple) else [] if value is None else [value]
+        texts = [text for item in items if (text := _query(item)).strip()]
+        asked += texts if key not in ("names", "name") else _selections(texts)
+    queries = tuple(dict.fromkeys(asked))
+    limit: int = settings.results
+    for key in ("limit", "maxResults", "max_results", "k"):
+        try:
+            limit = int(arguments[key])
+        except (KeyError, TypeError, ValueError, OverflowError):
+            continue
+        limit = max(settings.results_floor, min(settings.results_ceiling, limit))
+        break
+    category = arguments.get("category", arguments.get("categoryFilter"))
+    category = category.strip() if isinstance(category, str) and category.strip() else None
+    return Request(queries[: settings.queries], limit, category, max(0, len(queries) - settings.queries))
+
+
+def _query(item: Any) -> str:
+    """One query as text, bounded; empty for what is none."""
+    try:
+        return "" if item is None or isinstance(item, list | tuple) else clean(str(item)[:_QUERY_CHARACTERS])
+    except (ValueError, RecursionError):  # an integer of thousands of digits
+        return ""
+
+
+def _selections(names: Sequence[str]) -> list[str]:
+    """Names to load as few queries, so that many names are one call."""
+    queries: list[str] = []
+    for name in names:
+        if queries and len(queries[-1]) + len(name) < _QUERY_CHARACTERS:
+            queries[-1] += f",{name}"
+        else:
+            queries.append(f"select:{name}"[:_QUERY_CHARACTERS])
+    return queries
+
+
+def schema_text(tool: Tool) -> str:
+    """A tool's schema as an answer shows it; one that is too long is cut, and says so."""
+    text = json.dumps(tool.input_schema, ensure_ascii=False)
+    if len(text) <= _SCHEMA_CHARACTERS:
+        return text
+    return f"{text[:_SCHEMA_CHARACTERS]}… (cut: {_SCHEMA_CHARACTERS:,} of {len(text):,} characters shown)"
+
+
+@dataclass
+class Outcome:
+    """What a search did, and the text that says so. `names` maps tool ids to the names a model calls."""
+
+    request: Request
+    names: dict[str, str]
+    answers: list[Hits] = field(default_factory=list)
+    new: list[Tool] = field(default_factory=list)
+    already: list[Tool] = field(default_factory=list)
+    left_out: list[Tool] = field(default_factory=list)
+    evicted: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+    call_tool: str | None = None  # in "bridge", where schemas are shown because the model sees them nowhere else
+    refuses: bool = False  # calls of tools that are not loaded
+
+    @property
+    def empty(self) -> bool:
+        return not self.new and not self.already
+
+    @property
+    def failed(self) -> bool:
+        """Whether some query could not be run."""
+        return any(hits.problem for hits in self.answers)
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The same for a program: tool ids and names, no texts."""
+        return {
+            "loaded": [t.id for t in self.new],
+            "already_loaded": [t.id for t in self.already],
+            "unknown": [n for hits in self.answers for n in hits.unknown],
+            "left_out": [t.id for t in self.left_out],
+            "unloaded": list(self.evicted),
+        }
+
+    def line(self, tool: Tool, summary: int = 140) -> str:
+        """One tool: its name, its server, its first sentence."""
+        place = f" ({tool.server})" if tool.server else ""
+        said = f": {tool.summary(summary)}" if summary else ""
+        schema = f"\n  arguments: {schema_text(tool)}" if self.call_tool else ""
+        return f"- {self._called(tool)}{place}{said}{schema}"
+
+    def _called(self, tool: Tool) -> str:
+        return self.names.get(tool.id, tool.name)
+
+    def text(self) -> str:
+        """The answer, most useful first; every sentence says what happened and then what to do."""
+        new = {t.id for t in self.new}
+        parts = []
+        if self.new:
+            many, them = ("1 tool", "it") if len(self.new) == 1 else (f"{len(self.new)} tools", "them")
+            how = f"through {self.call_tool}" if self.call_tool else "by name from your next step on"
+            parts.append(f"Loaded {many}; call {them} {how}.")
+        shown: set[str] = set()
+        for hits in self.answers:
+            found = [h.tool for h in hits if h.tool.id in new]
+            lines = [self.line(t) for t in found if t.id not in shown]
+            heading = f"For {_quoted(hits.query)}:"
+            if lines:
+                parts += [*([heading] if len(self.answers) > 1 else []), *lines]
+            elif found:
+                parts.append(f"{heading} {_some([self._called(t) for t in found], 2)}, listed above.")
+            shown |= {t.id for t in found}
+            parts += self._shortfalls(hits)
+        if self.already:
+            how = f"call them through {self.call_tool}" if self.call_tool else "call directly"
+            parts.append(f"Already loaded, {how}: {_some([self._called(t) for t in self.already], 20)}.")
+        if caution := self.caution():
+            parts.append(caution)
+        if self.left_out:
+            parts.append(f"Fitting too, but left out to keep this short: {len(self.left_out)}. Ask more narrowly.")
+        if self.request.left_out:
+            most = len(self.request.queries)
+            parts.append(f"Queries left out: {self.request.left_out}; {most} at a time. Ask them next.")
+        if self.evicted:
+            parts.append(f"Unloaded to stay within the limit: {_some(self.evicted, 40)}. Search again to use them.")
+        parts += [
+            f"The server {s!r} cannot be reached now, so its tools are missing: {why[:200]}. Try later, or do without."
+            for s, why in list(self.missing.items())[:10]
+            if self._concerns(s)
+        ]
+        return "\n".join(parts)
+
+    def caution(self) -> str:
+        """That what was found for some query may not fit, and for which; empty where none is doubtful."""
+        told = {t.id for t in (*self.new, *self.already)}
+        answered = [hits for hits in self.answers if any(h.tool.id in told for h in hits)]
+        weak = [_quoted(hits.query) for hits in answered if hits.verdict == "weak"]
+        if not weak:
+            return ""
+        which = "These" if len(weak) == len(answered) else f"Those for {_some(weak, 8)}"
+        return f"{which} may not fit: check before you call, or search in other words."
+
+    def _concerns(self, server: str) -> bool:
+        """Whether a missing server may be why a search fell short, or is what it asked for."""
+        return any(not hits for hits in self.answers) or any(
+            server.casefold() in query.casefold() for query in self.request.queries
+        )
+
+    def _shortfalls(self, hits: Hits) -> list[str]:
+        said = []
+        if hits.unknown:
+            quoted = ", ".join(_quoted(name) for name in hits.unknown[:10])
+            more = f" and {len(hits.unknown) - 10} more" if len(hits.unknown) > 10 else ""
+            said.append(f"No tool is called {quoted}{more}; search by what it should do.")
+        if hits.problem:
+            said.append(hits.problem)
+        elif not hits and not hits.unknown:
+            near = ", ".join(map(self._called, hits.near))
+            way = "search for one by its name" if self.refuses else "call one by its name if it does fit"
+            take = f" ({way})" if hits.verdict == "none" else ""
+            place = f" in the category {self.request.category!r}" if self.request.category else ""
+            said.append(
+                f"Nothing fits {_quoted(hits.query)}{place}."
+                + (f" Nearest: {near}{take}." if near else "")
+                + " Try other words: what is done, to what, in which product; one capability a query."
+            )
+        return said
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text if len(text) <= 80 else text[:79] + "…", ensure_ascii=False)
+
+
+def _some(names: Sequence[str], most: int, characters: int = 2_000) -> str:
+    """A list within bounds; what is left out is counted."""
+    shown: list[str] = []
+    for name in names[:most]:
+        characters -= len(name) + 2
+        if characters < 0:
+            break
+        shown.append(name)
+    more = len(names) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")

@@ -1,0 +1,117 @@
+"""The live sessions of a `ToolSearch`: one a conversation, until it is ended or leaves by age or number."""
+
+from __future__ import annotations
+
+import json
+import logging
+import secrets
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from time import monotonic
+from typing import Any
+
+from toolsearch.calls import Caller, check_caller
+from toolsearch.errors import StateError
+from toolsearch.session.session import Session
+from toolsearch.session.view import View
+from toolsearch.support import checks
+from toolsearch.support.text import clean
+
+__all__ = ["SessionRegistry"]
+
+log = logging.getLogger("toolsearch")
+
+
+class SessionRegistry:
+    """Sessions by the id of their conversation, the one used last at the end. Safe to use from several threads.
+
+    At most `most` are kept (None: all), each until nobody asked for it for `seconds` (None: for ever).
+    """
+
+    def __init__(self, view: View, *, most: int | None, seconds: float | None) -> None:
+        self._view, self._most, self._seconds = view, most, seconds
+        self._lock = threading.RLock()
+        self._sessions: OrderedDict[str, tuple[Session, float]] = OrderedDict()
+        self._evicted: list[Session] = []  # of which no listener knows yet
+        self._listeners: list[Callable[[Session], None]] = []
+
+    def open(self, conversation_id: str | None, caller: Caller | None) -> Session:
+        """The session of a conversation, made at the first call; without an id, a fresh private one."""
+        check_caller(caller)
+        checks.text("conversation_id", conversation_id, none="for a fresh session")
+        with self._lock:
+            kept = self._sessions.get(conversation_id) if conversation_id is not None else None
+            if kept is None:
+                session = Session(self._view, clean(conversation_id or "") or secrets.token_urlsafe(16), caller)
+            else:
+                session = kept[0]
+                session.rebind_caller(caller)
+            self._keep(session)  # the one asked for never leaves by its age
+        self._report_evicted()
+        return session
+
+    def restore(self, state: Mapping[str, Any] | str, caller: Caller | None) -> Session:
+        """A session from its exported state; it takes the place of a live one with its id."""
+        check_caller(caller)
+        try:
+            held = json.loads(state) if isinstance(state, str) else state
+        except (ValueError, RecursionError) as error:
+            raise StateError(f"this is no exported session: {error}") from None
+        if not isinstance(held, Mapping) or not isinstance(held.get("id"), str):
+            raise StateError("this is no exported session: it has no id")
+        mine = caller or Caller()
+        if (held.get("user", mine.user), held.get("tenant", mine.tenant)) != (mine.user, mine.tenant):
+            raise StateError(f"the session {held['id']!r} belongs to another caller")
+        with self._lock:
+            session = Session.from_state(self._view, held, caller)
+            self._keep(session)
+        self._report_evicted()
+        return session
+
+    def end(self, conversation_id: str) -> bool:
+        """Forgets a session; says whether there was one."""
+        checks.text("conversation_id", conversation_id)
+        with self._lock:
+            return self._sessions.pop(conversation_id, None) is not None
+
+    def on_evict(self, listener: Callable[[Session], None]) -> None:
+        """Calls `listener` with each session that leaves by age or number."""
+        checks.function("listener", listener, "that takes a Session")
+        self._listeners.append(listener)
+
+    def ids(self) -> tuple[str, ...]:
+        """Ids of the live sessions; those that are too old leave first."""
+        with self._lock:
+            self._drop_idle()
+            ids = tuple(self._sessions)
+        self._report_evicted()
+        return ids
+
+    def _keep(self, session: Session) -> None:
+        self._sessions[session.id] = session, monotonic()
+        self._sessions.move_to_end(session.id)
+        self._drop_idle()
+        while self._most is not None and len(self._sessions) > self._most:
+            self._evict(next(iter(self._sessions)))
+
+    def _drop_idle(self) -> None:
+        while self._seconds is not None and self._sessions:
+            oldest, (_, used) = next(iter(self._sessions.items()))
+            if monotonic() - used <= self._seconds:
+                break
+            self._evict(oldest)
+
+    def _evict(self, conversation_id: str) -> None:
+        self._evicted.append(self._sessions.pop(conversation_id)[0])
+
+    def _report_evicted(self) -> None:
+        """Outside the lock: a listener may ask for sessions itself."""
+        with self._lock:
+            evicted, self._evicted = self._evicted, []
+        for session in evicted:
+            for listener in self._listeners:
+                try:
+                    listener(session)
+                except Exception:
+                    log.exception("a listener for evicted sessions failed")

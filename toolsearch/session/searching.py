@@ -1,0 +1,142 @@
+"""The searches of one conversation: looked up, loaded as far as a budget goes, and stopped where they lead nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from toolsearch.catalog.tools import Tool, definition_tokens
+from toolsearch.search.index import Hits
+from toolsearch.session.loaded import LoadedTools
+from toolsearch.session.meta_tool import Outcome, Request
+from toolsearch.session.teaching import SearchTrail
+from toolsearch.session.view import View
+from toolsearch.tokens import ESTIMATE
+
+__all__ = ["SearchLog"]
+
+
+class SearchLog:
+    """Not safe for threads by itself: its session holds a lock, but for `look_up`. `bridge`: results hold schemas."""
+
+    def __init__(self, view: View, tools: LoadedTools) -> None:
+        self.bridge = False
+        self.trail = SearchTrail()
+        self._view = view
+        self._settings = view.settings
+        self._tools = tools
+        self._asked: dict[str, int] = {}  # searches by what they ask
+        self._in_vain = 0  # searches in a row that found nothing
+        self._schemas: dict[str, str] = {}  # in "bridge": digests of the definitions that answers have shown
+
+    def look_up(self, request: Request) -> Outcome:
+        """Searches; changes nothing."""
+        view, caller = self._view, self._tools.caller
+        bridge = self._settings.call_tool if self.bridge else None
+        outcome = Outcome(request, {}, call_tool=bridge, missing=view.missing(caller))
+        outcome.refuses = self._settings.not_loaded == "refuse"
+        category = None
+        if (asked := request.category) is not None:
+            known = view.places(caller)[1]
+            category = next((c for c in known if c.casefold() == asked.casefold()), None)
+            if category is None:
+                listed = ", ".join(map(repr, known[:30])) or "none"
+                problem = f"There is no category {asked[:80]!r}; there are: {listed}. Use one of them, or none."
+                outcome.answers = [Hits(query, problem=problem) for query in request.queries[:1]]
+                return outcome
+        outcome.answers = [
+            view.find(query, request.limit, caller=caller, category=category) for query in request.queries
+        ]
+        return outcome
+
+    def take(self, outcome: Outcome) -> None:
+        """Loads of what was found as much as fits the budget."""
+        fitting = _in_turn(outcome.answers)
+        for tool in [*fitting, *(t for hits in outcome.answers for t in hits.near)]:
+            outcome.names[tool.id] = self._tools.name_of(tool)
+        # In "bridge" a schema is nowhere but in an answer, so one that is new, changed or lost is shown (again).
+        unseen = {t.id for t in fitting if self._schemas.get(t.id) != t.digest} if outcome.call_tool else set[str]()
+        held = self._tools.ids() - (unseen - {t.id for t in self._tools.pinned})
+        outcome.already = [t for t in fitting if t.id in held]
+        self._fill(outcome, [t for t in fitting if t.id not in held])
+        outcome.evicted = self._tools.reveal([t.id for t in outcome.new], late=[t.id for t in outcome.already])
+        outcome.already = [t for t in outcome.already if t.id in self._tools.ids()]
+        self._schemas |= {t.id: t.digest for t in outcome.new}
+        self.trail.record_search(outcome.answers, {t.id for t in (*outcome.new, *outcome.already)})
+
+    def _fill(self, outcome: Outcome, tools: list[Tool]) -> None:
+        """Takes tools in order until the answer costs too much or a request cannot carry more; the best one always."""
+        request = self._tools.most_tokens
+        most = self._settings.answer_tokens * (4 if self.bridge else 1)
+        outcome.left_out = list(tools)
+        while outcome.left_out:
+            request -= definition_tokens(outcome.left_out[0])
+            outcome.new.append(outcome.left_out.pop(0))
+            fits = request >= 0 and len(outcome.new) <= self._tools.room
+            if len(outcome.new) > 1 and not (fits and ESTIMATE.count(outcome.text()) <= most):
+                outcome.left_out.insert(0, outcome.new.pop())
+                break
+
+    def told(self, outcome: Outcome) -> str:
+        """What the model reads: the result, or a short answer where it asks again for nothing."""
+        times = 0
+        if not (outcome.empty and outcome.failed):  # what could not be searched was not searched in vain
+            times = self._asked[outcome.request.key] = self._asked.get(outcome.request.key, 0) + 1
+            self._in_vain = self._in_vain + 1 if outcome.empty else 0
+        return self._braked(outcome, times) or outcome.text()
+
+    def _braked(self, outcome: Outcome, times: int) -> str | None:
+        """A short answer in place of a long one, where searching again leads nowhere."""
+        if outcome.failed:
+            return None
+        if times > 1 and outcome.already and not outcome.new:
+            names = ", ".join(outcome.names[t.id] for t in outcome.already[:10])
+            doubt = f" {caution}" if (caution := outcome.caution()) else ""
+            return (
+                f"You have searched for this already. Loaded are: {names}. Call one now, or search for something else."
+                f"{doubt}"
+            )
+        if times > 1 and outcome.empty:
+            return (
+                "You have searched for this already and nothing fits. Use other words, or say that no tool can do it."
+            )
+        if self._in_vain >= 3:
+            return (
+                f"{outcome.text()}\nThat was search number {self._in_vain} in a row that found nothing. Stop searching "
+                "for this: say that no tool can do it, or ask what else would help."
+            )
+        return None
+
+    def load(self, hits: Hits) -> None:
+        """Loads what a search found that no model asked for."""
+        self._tools.reveal([h.tool.id for h in hits])
+        self.trail.record_search([hits], self._tools.ids())
+
+    def forget(self) -> None:
+        """What an earlier search said is gone from the history, so asking again is no repetition."""
+        self._asked, self._in_vain, self._schemas = {}, 0, {}
+
+    def export(self) -> dict[str, Any]:
+        """JSON-ready data for `restore`."""
+        return {
+            "asked": dict(self._asked),
+            "in_vain": self._in_vain,
+            "schemas": dict(self._schemas),
+            "trail": self.trail.export(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Takes up what `export` gave."""
+        self._asked, self._in_vain = dict(state["asked"]), int(state["in_vain"])
+        self._schemas = dict(state["schemas"])
+        self.trail = SearchTrail.from_state(state.get("trail", {}))
+
+
+def _in_turn(answers: list[Hits]) -> list[Tool]:
+    """The tools of all answers, each once: every query's best first, then every query's second, and so on."""
+    turns: dict[str, Tool] = {}
+    for rank in range(max(map(len, answers), default=0)):
+        for hits in answers:
+            if rank < len(hits):
+                turns.setdefault(hits[rank].tool.id, hits[rank].tool)
+    return list(turns.values())

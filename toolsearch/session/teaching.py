@@ -1,0 +1,69 @@
+"""Which search led to which call in a conversation: what use can teach."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Any
+
+from toolsearch.search.index import Hits
+
+__all__ = ["SearchTrail"]
+
+FOLLOWED = 3  # the last searches, whose finds still teach when they are called
+
+
+class SearchTrail:
+    """The last searches of one conversation. Not safe for threads by itself: its session holds a lock."""
+
+    def __init__(self) -> None:
+        self._searches = 0
+        self._led: dict[str, tuple[str, int]] = {}  # tool id -> the query that found it last, and that search's number
+        self._unanswered: dict[int, str] = {}  # by its number, the query of a search that led to no call yet
+
+    def record_search(self, answers: Sequence[Hits], ids: AbstractSet[str]) -> None:
+        """Remembers which query found which of these tools; a tool's name teaches none.
+
+        What an older search found is forgotten: a call long after it may be for something else.
+        """
+        self._searches += 1
+        at = self._searches
+        named = {hit.tool.id for hits in answers for hit in hits if hit.exact}
+        led: dict[str, tuple[str, int]] = {}
+        for rank in range(max(map(len, answers), default=0)):
+            for hits in answers:
+                if rank < len(hits) and (tool_id := hits[rank].tool.id) in ids - named:
+                    led.setdefault(tool_id, (hits.query, at))
+        self._led = {i: each for i, each in self._led.items() if at - each[1] < FOLLOWED} | led
+        self._unanswered = {n: query for n, query in self._unanswered.items() if at - n < FOLLOWED}
+        if len(answers) == 1 and not named and not answers[0].unknown:
+            self._unanswered[at] = answers[0].query
+
+    def pop_queries(self, tool_id: str) -> list[tuple[str, float]]:
+        """The queries that a successful call of a tool speaks for, and how much each counts. Each search teaches once.
+
+        The search that found it was a good one. So were the searches right before it that led to no call: they asked
+        for the same in words that the index does not know, which is what there is to learn. Who asks for several things
+        at once may mean any, so that teaches no such thing.
+        """
+        query, at = self._led.pop(tool_id, ("", 0))
+        if not query:
+            return []
+        alone = self._unanswered.pop(at, None) == query
+        before = [self._unanswered.pop(n) for n in list(self._unanswered) if n < at] if alone else []
+        return [(query, 1.0), *((asked, 0.5) for asked in before)]
+
+    def export(self) -> dict[str, Any]:
+        """JSON-ready data for `from_state`."""
+        return {
+            "led": {tool_id: [query, self._searches - at] for tool_id, (query, at) in self._led.items()},
+            "unanswered": [[self._searches - at, query] for at, query in self._unanswered.items()],
+        }
+
+    @classmethod
+    def from_state(cls, state: Mapping[str, Any]) -> SearchTrail:
+        """The trail that gave `state`; an empty one for nothing."""
+        trail = cls()
+        trail._led = {str(i): (str(query), -int(ago)) for i, (query, ago) in state.get("led", {}).items()}
+        trail._unanswered = {-int(ago): str(query) for ago, query in state.get("unanswered", [])}
+        return trail

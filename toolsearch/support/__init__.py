@@ -1,0 +1,7 @@
+"""What every other package uses and nothing here belongs to tools: small helpers, for inside use only.
+
+checks      options a program passes, checked        text        valid UTF-8, plain JSON, what a model reads
+threads     threads that never keep a program alive  context     which conversation and call the code works for
+plugins     entry points by name                     redaction   secrets out of texts that are shown
+html        tables for a notebook
+"""

@@ -1,0 +1,179 @@
+"""The front door: a catalog, an index over it, and the sessions of all conversations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
+from typing import Any, Unpack
+
+from toolsearch.calls import Caller
+from toolsearch.catalog.catalog import Catalog, Change
+from toolsearch.catalog.tools import Tool, tool
+from toolsearch.errors import SetupError
+from toolsearch.protocols import ToolIndex, ToolRunner, Visibility
+from toolsearch.search.index import Hits, open_index
+from toolsearch.search.learned import Learned
+from toolsearch.search.upkeep import IndexUpkeep
+from toolsearch.session.registry import SessionRegistry
+from toolsearch.session.session import Session
+from toolsearch.session.view import View
+from toolsearch.settings import SearchSettings, Settings
+from toolsearch.support.checks import function, instance, shown
+
+__all__ = ["ToolSearch"]
+
+ARGUMENTS = ("pinned", "visible", "run", "learned", "settings")  # those of `ToolSearch` that are no settings
+
+
+class ToolSearch:
+    """Binds a catalog to an index, keeps both in step, and makes sessions.
+
+    `index` is a name ("keyword", "regex", …) or an object with the `ToolIndex` protocol. `pinned` tools (names, ids,
+    or functions) are always shown and never searched. `visible(tool, caller)` decides, besides a tool's `roles`, what a
+    caller may see; it is asked once per caller and version of the catalog, and again when its own `version()`, if it
+    has one, gives something else. `run(tool, arguments, context)` runs tools that have no function of their own.
+    `learned` lets use teach (None: it does not). Further options are those of `Settings`.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog | Iterable[Any],
+        index: str | ToolIndex | None = None,
+        *,
+        pinned: Iterable[Any] = (),
+        visible: Visibility | None = None,
+        run: ToolRunner | None = None,
+        learned: Learned | None = None,
+        settings: Settings | None = None,
+        **options: Unpack[SearchSettings],
+    ) -> None:
+        function("visible", visible, "of a Tool and a Caller", none="to show every tool")
+        function("run", run, "of a Tool, its arguments and a ToolContext", none="where every tool has a function")
+        instance("learned", learned, Learned, "a Learned(…)", none="to learn nothing")
+        instance("settings", settings, Settings, "Settings, as Settings.of(…) gives", none="for the defaults")
+        self.settings = chosen = _settings(settings, index, options)
+        self.catalog = held = _catalog(catalog)
+        engine = open_index(chosen.index) if index is None or isinstance(index, str) else index
+        _check_index(engine)
+        held.reserve([chosen.search_tool, *([chosen.call_tool] if chosen.mode == "bridge" else [])])
+        fixed = _pinned(held, pinned, chosen.max_tools - 2)
+        teaches = learned if "learned" in chosen.examples else None
+        self.view = View(held, engine, chosen, pinned=fixed, visible=visible, run=run, learned=teaches)
+        self._sessions = SessionRegistry(self.view, most=chosen.max_sessions, seconds=chosen.ttl_seconds)
+        self._upkeep = IndexUpkeep(
+            held, engine, pinned=[t.id for t in fixed], examples=chosen.examples, on_change=_Follower(self.view)
+        )
+
+    @property
+    def index(self) -> ToolIndex:
+        return self.view.index
+
+    @property
+    def pinned(self) -> tuple[Tool, ...]:
+        """The tools that are always shown and never searched."""
+        return self.view.pinned
+
+    @property
+    def learned(self) -> Learned | None:
+        return self.view.learned
+
+    def find(self, query: str, limit: int = 5, *, caller: Caller | None = None, category: str | None = None) -> Hits:
+        """The tools that fit a query, best first; see `toolsearch.find`. Filters apply before ranking."""
+        return self.view.find(query, limit, caller=caller, category=category)
+
+    def session(self, conversation_id: str | None = None, *, caller: Caller | None = None) -> Session:
+        """The session of a conversation, made at the first call; without an id, a fresh private one.
+
+        Raises `StateError` if the session belongs to another user or tenant; the roles given last hold.
+        """
+        return self._sessions.open(conversation_id, caller)
+
+    def restore(self, state: Mapping[str, Any] | str, *, caller: Caller | None = None) -> Session:
+        """A session from what `Session.export` gave; it takes the place of a live one with its id.
+
+        The state is trusted: never take it from a client. Raises `StateError` for what is none, and for
+        the session of another user or tenant.
+        """
+        return self._sessions.restore(state, caller)
+
+    def end_session(self, conversation_id: str) -> bool:
+        """Forgets a session; says whether there was one."""
+        return self._sessions.end(conversation_id)
+
+    def on_evict(self, listener: Callable[[Session], None]) -> None:
+        """Calls `listener` with each session that leaves by age or number, so that it can be exported."""
+        self._sessions.on_evict(listener)
+
+    def conversation_ids(self) -> tuple[str, ...]:
+        """Ids of the live sessions, the one used last at the end. Those that are too old leave first."""
+        return self._sessions.ids()
+
+    def __repr__(self) -> str:
+        return f"ToolSearch({self.catalog!r}, {self.index.name!r}, {len(self.pinned)} pinned)"
+
+
+class _Follower:
+    """What follows from a change of the catalog besides the index: what is gone is remembered, and no lesson now."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def __call__(self, change: Change) -> None:
+        self._view.note_change(change)
+        if self._view.learned is not None:
+            self._view.learned.forget({t.id for t in change.removed} - {t.id for t in change.added})
+
+
+def _settings(settings: Settings | None, index: object, options: Mapping[str, Any]) -> Settings:
+    given = settings.model_dump() if settings else {}
+    if isinstance(index, str):
+        given["index"] = index
+    for name in options.keys() - Settings.model_fields.keys():
+        if near := get_close_matches(name, ARGUMENTS, 1):
+            raise SetupError(f"there is no argument {name!r}; did you mean {near[0]!r}?")
+    return Settings.from_mapping({**given, **options})
+
+
+def _catalog(given: object) -> Catalog:
+    if isinstance(given, str | bytes):
+        raise SetupError(
+            f"catalog must be a Catalog or a list of tools, not {shown(given)}; for a file pass "
+            f"toolsearch.catalog.read_tools(…)"
+        )
+    return given if isinstance(given, Catalog) else Catalog(given)  # type: ignore[arg-type]  # it checks by itself
+
+
+def _check_index(index: object) -> None:
+    for needed in ("name", "add", "remove", "search"):
+        if not hasattr(index, needed):
+            raise SetupError(f"the index {shown(index)} has no {needed!r}; see the ToolIndex protocol")
+    if isinstance(index, type):
+        raise SetupError(f"index must be a name or an object, as {index.__name__}(…) is, not {index!r}")
+
+
+def _pinned(catalog: Catalog, given: Any, most: int) -> tuple[Tool, ...]:
+    """The tools to pin, each once, as the catalog holds them."""
+    wanted = [given] if isinstance(given, str | Tool) or callable(given) else given
+    if not isinstance(wanted, Iterable):
+        raise SetupError(f"pinned must be a list of tools, or of their names or ids, not {shown(wanted)}")
+    found = tuple({t.id: t for t in (_pin(catalog, each) for each in wanted)}.values())
+    if len(found) > most:
+        raise SetupError(f"{len(found)} tools are pinned; with max_tools={most + 2} at most {most} can be")
+    return found
+
+
+def _pin(catalog: Catalog, wanted: Any) -> Tool:
+    if isinstance(wanted, str):
+        named = [catalog[wanted]] if wanted in catalog else catalog.named(wanted)
+        if len(named) == 1:
+            return named[0]
+        near = ", ".join(repr(t.id) for t in named or catalog.near(wanted))
+        refused = next((q.reason for q in catalog.quarantined if q.name == wanted), None)
+        problem = "is the name of several tools" if named else "is not in the catalog"
+        more = f": it was refused, because {refused}" if refused else f"; did you mean {near}?" if near else ""
+        raise SetupError(f"the pinned tool {wanted!r} {problem}{more}")
+    made = wanted if isinstance(wanted, Tool) else tool(wanted)
+    held = catalog.add(made)
+    if held is None:
+        raise SetupError(f"the pinned tool {made.id!r} was refused: {catalog.quarantined[-1].reason}")
+    return held
