@@ -119,5 +119,5 @@ def test_a_bare_install_searches(index: str | None, name: str, bare_python: Path
 def test_the_command_without_its_extra_says_what_to_install(bare_python: Path, tmp_path: Path) -> None:
     done = run(bare_python, "import sys; sys.argv = ['toolsearch']; from toolsearch.cli import main; main()", tmp_path)
     assert done.returncode != 0
-    assert "toolsearch[cli]" in done.stderr
+    assert "toolsearch-kit[cli]" in done.stderr
     assert "Traceback" not in done.stderr
