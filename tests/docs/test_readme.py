@@ -46,6 +46,12 @@ def test_a_block_that_needs_more_says_so() -> None:
             assert "`OPENAI_API_KEY`" in told
 
 
+def test_install_lines_name_our_distribution(page: Path) -> None:
+    """On the package index `tool-search` is somebody else's, and `toolsearch` would be refused as too like it."""
+    text = page.read_text("utf-8")
+    assert re.findall(r"toolsearch\[\w[^\]]*\]|pip install [\"']?toolsearch(?!-kit)", text) == []
+
+
 def test_every_local_link_leads_somewhere() -> None:
     targets = re.findall(r"\]\((?!https?:|#)([^)#]+)", README)
     assert [target for target in targets if not (ROOT / target).exists()] == []

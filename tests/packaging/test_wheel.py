@@ -3,6 +3,7 @@
 import json
 import subprocess
 import zipfile
+from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
@@ -46,10 +47,29 @@ def test_the_wheel_holds_nothing_else(contents: set[str]) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in contents)
 
 
-def test_a_bare_install_requires_only_pydantic(wheel: Path) -> None:
+def metadata_of(wheel: Path) -> Message:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [each for each in archive.namelist() if each.endswith(".dist-info/METADATA")]
-        metadata = Parser().parsestr(archive.read(name).decode())
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def test_the_distribution_has_a_name_that_is_free_and_extras_of_its_own(wheel: Path) -> None:
+    metadata = metadata_of(wheel)
+    assert metadata["Name"] == "toolsearch-kit"
+    required = [
+        line for line in metadata.get_all("Requires-Dist", []) if line.replace("-", "").startswith("toolsearch")
+    ]
+    assert required
+    assert [line for line in required if not line.startswith("toolsearch-kit[")] == []
+
+
+def test_its_addresses_are_real_or_left_out(wheel: Path) -> None:
+    urls = [line.partition(", ")[2] for line in metadata_of(wheel).get_all("Project-URL", [])]
+    assert [url for url in urls if "example." in url or not url.startswith("https://")] == []
+
+
+def test_a_bare_install_requires_only_pydantic(wheel: Path) -> None:
+    metadata = metadata_of(wheel)
     required = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     assert [line.partition(">")[0] for line in required] == ["pydantic"]
 
