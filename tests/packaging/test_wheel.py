@@ -1,6 +1,7 @@
 """The wheel, alone in an environment: what it brings, and that it searches with nothing but pydantic beside it."""
 
 import json
+import re
 import subprocess
 import zipfile
 from email.message import Message
@@ -56,11 +57,9 @@ def metadata_of(wheel: Path) -> Message:
 def test_the_distribution_has_a_name_that_is_free_and_extras_of_its_own(wheel: Path) -> None:
     metadata = metadata_of(wheel)
     assert metadata["Name"] == "toolsearch-kit"
-    required = [
-        line for line in metadata.get_all("Requires-Dist", []) if line.replace("-", "").startswith("toolsearch")
-    ]
-    assert required
-    assert [line for line in required if not line.startswith("toolsearch-kit[")] == []
+    required = metadata.get_all("Requires-Dist", [])
+    assert [line for line in required if re.match(r"tool-?search(?!-kit\b)", line)] == []
+    assert {"cli", "vector", "evals", "all"} <= set(metadata.get_all("Provides-Extra", []))
 
 
 def test_its_addresses_are_real_or_left_out(wheel: Path) -> None:
