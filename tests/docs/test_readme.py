@@ -3,6 +3,7 @@
 import importlib.util
 import re
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,19 @@ def test_install_lines_name_our_distribution(page: Path) -> None:
     """On the package index `tool-search` is somebody else's, and `toolsearch` would be refused as too like it."""
     text = page.read_text("utf-8")
     assert re.findall(r"toolsearch\[\w[^\]]*\]|pip install [\"']?toolsearch(?!-kit)", text) == []
+
+
+@pytest.mark.slow
+def test_the_block_for_openai_runs_alone_with_a_server_that_answers(tmp_path: Path) -> None:
+    (block,) = [each for each in BLOCKS if each not in OFFLINE]
+    before, after = README[: block.start()], README[block.end() :]
+    server, end = before.rpartition("<!-- setup\n")[2], after.partition("<!-- setup\n")[2]
+    file = tmp_path / "block.py"
+    file.write_text(server.partition("-->")[0] + block["code"] + end.partition("-->")[0], "utf-8")
+    done = subprocess.run(
+        [sys.executable, str(file)], cwd=tmp_path, check=False, capture_output=True, encoding="utf-8", timeout=120
+    )
+    assert (done.returncode, done.stdout) == (0, block["output"]), done.stderr
 
 
 def test_every_local_link_leads_somewhere() -> None:
