@@ -58,7 +58,7 @@ $(VENV)/.venv:
 	@touch $@
 
 $(VENV)/.demo: pyproject.toml $(CONSTRAINTS) | $(VENV)/.venv
-	@echo "Installing toolsearch[cli,evals] into $(VENV) …"
+	@echo "Installing toolsearch-kit[cli,evals] into $(VENV) …"
 	$(PIP_INSTALL) -e '.[cli,evals]'
 	@touch $@
 
@@ -70,6 +70,6 @@ $(VENV)/.heavy: $(VENV)/.dev
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(VENV)/.venv
-	@echo "Installing toolsearch[dev] into $(VENV) …"
+	@echo "Installing toolsearch-kit[dev] into $(VENV) …"
 	$(PIP_INSTALL) -e '.[dev]'
 	@touch $@ $(VENV)/.demo

@@ -95,7 +95,7 @@ def bare_python(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     ).stdout.strip()  # fmt: skip
     pip = [sys.executable, "-m", "pip", "--python", str(python)]
     subprocess.run([*pip, "install", "-qq", "--no-deps", "--no-index", str(wheel)], check=True)
-    (installed,) = metadata.distributions(name="toolsearch", path=[site])
+    (installed,) = metadata.distributions(name="toolsearch-kit", path=[site])
     for name in sorted(_closure(installed.requires or [])):
         _copy(metadata.distribution(name), Path(site))
     checked = subprocess.run([*pip, "check"], check=False, capture_output=True, text=True)

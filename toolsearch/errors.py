@@ -29,7 +29,10 @@ class MissingExtra(SetupError, ImportError):
     """An optional package is not installed; the message holds the install line."""
 
     def __init__(self, what: str, package: str, extra: str) -> None:
-        super().__init__(f"{what} needs the package {package!r}. Install it with: pip install 'toolsearch[{extra}]'")
+        super().__init__(
+            f"{what} needs the package {package!r}. Install it with: pip install 'toolsearch-kit[{extra}]' "
+            f"(from a clone: pip install '.[{extra}]')"
+        )
 
 
 class DefinitionError(ToolSearchError, ValueError):

@@ -36,7 +36,7 @@ def test_every_module_a_user_picks_from_a_folder_is_in_the_docs(folder: str) -> 
 
 
 def entry_points(group: str) -> list[metadata.EntryPoint]:
-    return [entry for entry in metadata.distribution("toolsearch").entry_points if entry.group == group]
+    return [entry for entry in metadata.distribution("toolsearch-kit").entry_points if entry.group == group]
 
 
 @pytest.mark.parametrize("entry", entry_points("toolsearch.indexes"), ids=lambda entry: entry.name)

@@ -43,7 +43,7 @@ print(json.dumps([hits.index_name, repr(search), [hit.tool.id for hit in hits], 
         "keyword", "ToolSearch(Catalog(2 tools), 'keyword', 0 pinned)", ["resize_image"], [],
     ]  # fmt: skip
     assert "the index 'auto' is 'keyword': " in done.stderr
-    assert f"needs the package {missing!r}. Install it with: pip install 'toolsearch[" in done.stderr
+    assert f"needs the package {missing!r}. Install it with: pip install 'toolsearch-kit[" in done.stderr
 
 
 def test_an_encoder_that_is_installed_and_broken_is_an_error_and_no_fallback(

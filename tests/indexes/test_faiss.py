@@ -313,7 +313,7 @@ except ImportError as error:
 """
     assert (
         python(code) == "the index 'faiss' needs the package 'faiss-cpu'. Install it with: "
-        "pip install 'toolsearch[faiss]'"
+        "pip install 'toolsearch-kit[faiss]' (from a clone: pip install '.[faiss]')"
     )
 
 

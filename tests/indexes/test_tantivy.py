@@ -340,5 +340,6 @@ def test_without_the_package_the_message_holds_the_install_line() -> None:
     with process(code, Path()) as other:
         told = other.communicate(timeout=60)[0]
     assert (
-        told == "the index 'tantivy' needs the package 'tantivy'. Install it with: pip install 'toolsearch[tantivy]'\n"
+        told == "the index 'tantivy' needs the package 'tantivy'. Install it with: "
+        "pip install 'toolsearch-kit[tantivy]' (from a clone: pip install '.[tantivy]')\n"
     )

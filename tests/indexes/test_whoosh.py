@@ -400,7 +400,10 @@ def test_without_the_package_the_message_holds_the_install_line() -> None:
     """
     with process(code, Path()) as other:
         told = other.communicate(timeout=60)[0]
-    assert told == "the index 'whoosh' needs the package 'Whoosh'. Install it with: pip install 'toolsearch[whoosh]'\n"
+    assert (
+        told == "the index 'whoosh' needs the package 'Whoosh'. Install it with: "
+        "pip install 'toolsearch-kit[whoosh]' (from a clone: pip install '.[whoosh]')\n"
+    )
 
 
 def test_its_sources_compile_without_a_warning_where_warnings_are_errors(tmp_path: Path) -> None:

@@ -392,7 +392,7 @@ def test_without_the_package_the_error_has_the_install_line(monkeypatch: pytest.
     for name in [name for name in sys.modules if name.startswith("opentelemetry")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "opentelemetry", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'toolsearch\[otel\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'toolsearch-kit\[otel\]'"):
         otel()
 
 

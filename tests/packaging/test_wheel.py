@@ -1,8 +1,10 @@
 """The wheel, alone in an environment: what it brings, and that it searches with nothing but pydantic beside it."""
 
 import json
+import re
 import subprocess
 import zipfile
+from email.message import Message
 from email.parser import Parser
 from pathlib import Path
 
@@ -46,10 +48,27 @@ def test_the_wheel_holds_nothing_else(contents: set[str]) -> None:
     assert any(name.endswith("licenses/LICENSE") for name in contents)
 
 
-def test_a_bare_install_requires_only_pydantic(wheel: Path) -> None:
+def metadata_of(wheel: Path) -> Message:
     with zipfile.ZipFile(wheel) as archive:
         (name,) = [each for each in archive.namelist() if each.endswith(".dist-info/METADATA")]
-        metadata = Parser().parsestr(archive.read(name).decode())
+        return Parser().parsestr(archive.read(name).decode())
+
+
+def test_the_distribution_has_a_name_that_is_free_and_extras_of_its_own(wheel: Path) -> None:
+    metadata = metadata_of(wheel)
+    assert metadata["Name"] == "toolsearch-kit"
+    required = metadata.get_all("Requires-Dist", [])
+    assert [line for line in required if re.match(r"tool-?search(?!-kit\b)", line)] == []
+    assert {"cli", "vector", "evals", "all"} <= set(metadata.get_all("Provides-Extra", []))
+
+
+def test_its_addresses_are_real_or_left_out(wheel: Path) -> None:
+    urls = [line.partition(", ")[2] for line in metadata_of(wheel).get_all("Project-URL", [])]
+    assert [url for url in urls if "example." in url or not url.startswith("https://")] == []
+
+
+def test_a_bare_install_requires_only_pydantic(wheel: Path) -> None:
+    metadata = metadata_of(wheel)
     required = [line for line in metadata.get_all("Requires-Dist", []) if "extra ==" not in line]
     assert [line.partition(">")[0] for line in required] == ["pydantic"]
 
@@ -119,5 +138,5 @@ def test_a_bare_install_searches(index: str | None, name: str, bare_python: Path
 def test_the_command_without_its_extra_says_what_to_install(bare_python: Path, tmp_path: Path) -> None:
     done = run(bare_python, "import sys; sys.argv = ['toolsearch']; from toolsearch.cli import main; main()", tmp_path)
     assert done.returncode != 0
-    assert "toolsearch[cli]" in done.stderr
+    assert "toolsearch-kit[cli]" in done.stderr
     assert "Traceback" not in done.stderr

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolsearch.catalog.catalog import Catalog
+from toolsearch import __version__
+from toolsearch.catalog.catalog import Catalog, Quarantined
 from toolsearch.catalog.enrichment import enrich as ask_for_queries
 from toolsearch.catalog.examples import QUERIES, Examples
 from toolsearch.catalog.files import read_tools
@@ -26,24 +28,45 @@ from toolsearch.tool_search import ToolSearch
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+
+Files = Annotated[
+    list[str],
+    typer.Option(
+        "--tools", help="JSON or JSON Lines: definitions, an OpenAI array, a tools/list result. May be repeated."
+    ),
+]
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        Console().print(_plain(f"toolsearch {__version__}"))
+        raise typer.Exit
 
 
 @app.callback()
-def about() -> None:
+def about(
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and exit.")
+    ] = False,
+) -> None:
     """Search a catalog of tools, and measure what that saves an agent."""
 
 
 @app.command()
 def search(
     query: Annotated[str, typer.Argument(help="What the tool should do, or its name.")],
-    tools: Annotated[str, typer.Option(help="JSON or JSON Lines: definitions, an OpenAI array, a tools/list result.")],
+    tools: Files,
     index: Annotated[str | None, typer.Option(help="The search backend; default: the setting `index`.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="Most tools to show.")] = 5,
     examples: Annotated[str | None, typer.Option(help="Example queries, from `toolsearch enrich`.")] = None,
 ) -> None:
-    """Search the tools of a file."""
-    catalog = Catalog(read_tools(tools))
+    """Search the tools of one or more files."""
+    catalog = Catalog()
+    for file in tools:
+        definitions, known = read_tools(file), len(catalog.quarantined)
+        if not catalog.extend(definitions):
+            raise SetupError(_explain_unusable(file, definitions, catalog.quarantined[known:]))
     if examples is not None and (stale := catalog.enrich(Examples.load(examples))):
         _tell(f"stale, so not used: {', '.join(stale)}")
     hits = ToolSearch(catalog, index, settings=Settings.load()).find(query, limit)
@@ -64,11 +87,12 @@ def search(
 
 @app.command()
 def check(
-    tools: Annotated[str, typer.Option(help="JSON or JSON Lines: definitions, an OpenAI array, a tools/list result.")],
+    tools: Files,
 ) -> None:
     """List the definitions that cannot be used and the texts that look hostile; exit code 1 if there are any."""
-
-    catalog = Catalog(read_tools(tools))
+    catalog = Catalog()
+    for file in tools:
+        catalog.extend(read_tools(file))
     console = Console()
     console.print(_plain(repr(catalog)))
     for tool in catalog.suspicious:
@@ -129,6 +153,37 @@ def _plain(text: str) -> Text:
 def _tell_quarantined(catalog: Catalog) -> None:
     for entry in catalog.quarantined:
         _tell(f"quarantined {entry.name}: {entry.reason}")
+
+
+def _explain_unusable(file: str, definitions: list[Any], quarantined: Sequence[Quarantined]) -> str:
+    """One sentence on a file none of whose definitions can be used: what it seems to be, and what to pass instead."""
+    start = f"the file {file!r} holds no usable tool: "
+    if not definitions:
+        return f"{start}it is an empty list"
+    first = definitions[0]
+    if isinstance(first, dict) and len(definitions) == 1 and (shape := _shape(first)):
+        return start + shape
+    if all(isinstance(each, dict) and "title" in each and "name" not in each for each in definitions):
+        return f"{start}its entries look like JSON schemas, which have a title; give each a 'name'"
+    reason = quarantined[0].reason if quarantined else "nothing in it is a definition"
+    return f"{start}{reason}. `toolsearch check --tools {shlex.quote(file)}` lists every definition and its reason"
+
+
+def _shape(whole: dict[str, Any]) -> str | None:
+    """What a JSON object is that is neither a definition nor an answer to `tools/list`, if it is of a known kind."""
+    parts = list(whole.values())
+    if any(isinstance(whole.get(key), dict) for key in ("mcpServers", "servers")):
+        return (
+            "it is the configuration of an MCP client, which says how to reach servers and not which tools they "
+            "have; pass what a server answers to tools/list"
+        )
+    if "openapi" in whole or "swagger" in whole:
+        return "it is an OpenAPI description of an HTTP API; pass a list of tool definitions"
+    if parts and all(isinstance(part, list) or (isinstance(part, dict) and "tools" in part) for part in parts):
+        return "it has a list of tools for each server; save each list as a file and repeat --tools"
+    if parts and all(isinstance(part, dict) for part in parts):
+        return "it has definitions by name; pass a list of them, each with its 'name'"
+    return None
 
 
 def _mount(command: EntryPoint) -> None:

