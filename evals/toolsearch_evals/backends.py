@@ -1,7 +1,8 @@
 """The indexes under test by notation: "keyword", "hybrid:sentence-transformers", "vector:static=FOLDER".
 
-Before the colon is an index by its entry point, behind it the encoder it takes, behind "=" the encoder's model: a
-folder, a package, a name. In reports a model in a folder goes by the folder's last part, so that no machine is named.
+The part before the colon names an index by its entry point. After the colon comes the encoder that the index takes, and
+after "=" the encoder's model: a folder, a package or a name. Reports show only the last part of a model's folder, so
+that they name no machine.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from typing import Any
 from toolsearch import SetupError, ToolIndex, open_index
 from toolsearch.support.plugins import plugin
 
-__all__ = ["check_notation", "installed", "label", "open_backend"]
+__all__ = ["check_notation", "installed_indexes", "label", "open_backend"]
 
 
 def open_backend(notation: str, wrapped: Callable[[Any], Any] = lambda encoder: encoder) -> ToolIndex:
-    """A new, empty index. One encoder serves all indexes of this process that name it; `wrapped` may put one around it.
+    """A new, empty index. All indexes of this process that name an encoder share it; `wrapped` may wrap it.
 
-    Raises `SetupError` for an unknown name, and for an encoder where the index takes none.
+    Raises `SetupError` for an unknown name, and if an encoder is named for an index that takes none.
     """
     check_notation(notation)
     name, encoder, model = _parts(notation)
@@ -33,7 +34,7 @@ def open_backend(notation: str, wrapped: Callable[[Any], Any] = lambda encoder: 
 
 
 def check_notation(notation: str) -> None:
-    """Raises `SetupError` for what cannot be opened, without importing a package that an encoder needs."""
+    """Raises `SetupError` for a notation that cannot be opened. Imports no package that an encoder needs."""
     name, encoder, model = _parts(notation)
     point = plugin("index", "toolsearch.indexes", name)
     if not encoder and ":" not in notation:
@@ -42,16 +43,16 @@ def check_notation(notation: str) -> None:
     if "encoder" not in inspect.signature(point.load()).parameters:
         raise SetupError(f"the index {name!r} takes no encoder, so {notation!r} cannot be opened; write {name!r}")
     if "=" in notation and not model:
-        raise SetupError(f"{notation!r} names no model behind '='")
+        raise SetupError(f"{notation!r} names no model after '='")
 
 
-def installed() -> list[str]:
-    """The names of all indexes there are, without "auto", which is one of the others."""
+def installed_indexes() -> list[str]:
+    """The names of all installed indexes, except "auto", which opens one of the others."""
     return sorted(point.name for point in entry_points(group="toolsearch.indexes") if point.name != "auto")
 
 
 def label(notation: str) -> str:
-    """The notation as reports show it."""
+    """The notation as reports show it, without the path of a model's folder."""
     name, encoder, model = _parts(notation)
     if not model:
         return notation
@@ -59,8 +60,8 @@ def label(notation: str) -> str:
 
 
 def _parts(notation: str) -> tuple[str, str, str]:
-    name, _, behind = notation.partition(":")
-    encoder, _, model = behind.partition("=")
+    name, _, encoding = notation.partition(":")
+    encoder, _, model = encoding.partition("=")
     return name, encoder, model
 
 

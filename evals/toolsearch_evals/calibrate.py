@@ -1,6 +1,6 @@
 """Confidence of an index: fitted on the splits "train" and "dev" of a data set, judged on "test".
 
-An index takes part if its `Scored` have `signals`.
+An index can be calibrated if its `Scored` have `signals`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from toolsearch.search import Fit, Verdict, verdict
 from toolsearch.search.confidence import DEPTH, NOTHING_BELOW, PROBE, PROBED, SURE_FROM
 from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.cases import Case, Dataset
-from toolsearch_evals.fitting import Search, fit
+from toolsearch_evals.fitting import LabelledSearch, fit
 from toolsearch_evals.measures import wilson
-from toolsearch_evals.report import Column, Report, Table
+from toolsearch_evals.report import Column, Report, ReportTable
 
 __all__ = ["calibrate", "searches"]
 
@@ -33,18 +33,20 @@ def calibrate(
 ) -> tuple[Report, list[dict[str, Any]]]:
     """The report on these indexes by notation, and an entry for each as `fitting.write_fits` takes them.
 
-    `tick` is called after each search. Raises `SetupError` for a data set without the splits, and for an index without
-    signals.
+    `tick` is called after each search. Raises `SetupError` for a data set that lacks the splits, and for an index whose
+    hits have no signals.
     """
     cases = {split: [case for case in dataset.cases if case.split in split] for split in (FITTED, (JUDGED,))}
     if not all(cases.values()):
-        raise SetupError(f"{dataset.key!r} has no splits to fit on and to judge by: cases need 'dev' and 'test'")
+        raise SetupError(
+            f"{dataset.key!r} has no splits to fit on and to judge by: some cases must be in 'dev' and some in 'test'"
+        )
     catalog = dataset.catalog()
     entries: list[dict[str, Any]] = []
     verdicts: list[dict[str, Any]] = []
     bins: list[dict[str, Any]] = []
     signals: list[dict[str, Any]] = []
-    remembered = cache(_Remembered)  # one for each encoder, whatever the indexes
+    remembered = cache(_CachingEncoder)  # one for each encoder, shared by the indexes
     for notation in indexes:
         index = open_backend(notation, remembered)
         index.add(list(catalog))
@@ -58,13 +60,15 @@ def calibrate(
         bins += [place | row for row in _bins(judged, made)]
         signals += [place | {"signal": name, "weight": weight} for name, weight in made.weights.items()]
     parameters = {"data sets": [dataset.key], "indexes": [label(each) for each in indexes]}
-    return _report(verdicts, bins, signals, entries, parameters), entries
+    return _calibration_report(verdicts, bins, signals, entries, parameters), entries
 
 
-def searches(catalog: Catalog, index: ToolIndex, cases: Sequence[Case], tick: Callable[[], None]) -> list[Search]:
-    """Each case searched for; those that can be met a second time too, with the tools that meet them taken out."""
+def searches(
+    catalog: Catalog, index: ToolIndex, cases: Sequence[Case], tick: Callable[[], None]
+) -> list[LabelledSearch]:
+    """Searches for each case; for a case that tools can meet, once more with those tools taken out of the index."""
     found = []
-    silent = _Silent()
+    silent = _FindsNothing()
     for case in cases:
         gold = {tool_id for group in case.gold for tool_id in group}
         hits = find(catalog, silent, case.query)
@@ -76,12 +80,12 @@ def searches(catalog: Catalog, index: ToolIndex, cases: Sequence[Case], tick: Ca
             index.add([catalog[tool_id] for tool_id in sorted(gold)])
         tick()
     if not any(any(each.signals) for each in found):
-        raise SetupError(f"the index {index.name!r} gives no signals with its hits, so there is nothing to fit to")
+        raise SetupError(f"the index {index.name!r} gives no signals with its hits, so its confidence cannot be fitted")
     return found
 
 
-class _Remembered:
-    """An encoder that keeps the vectors of documents: tools are taken out and put back once a case."""
+class _CachingEncoder:
+    """An encoder that remembers the vectors of documents: tools are removed and added again for each case."""
 
     def __init__(self, encoder: Any) -> None:
         self._encoder = encoder
@@ -101,17 +105,19 @@ class _Remembered:
 
 
 def _probe(index: ToolIndex) -> dict[str, list[float]]:
-    """What tells the encoder again under another name; see `Fit.load`."""
+    """What identifies the encoder even under another name; see `Fit.load`."""
     encoder: Any = getattr(index, "encoder", None)
-    if isinstance(encoder, str) or not hasattr(encoder, "encode"):  # another's index may call something else so
+    if isinstance(encoder, str) or not hasattr(
+        encoder, "encode"
+    ):  # an index of another package may call something else `encoder`
         return {}
     (row,) = encoder.encode([PROBE], query=True)
     length = sum(float(number) ** 2 for number in row) ** 0.5
     return {"probe": [round(float(number) / length, 3) for number in row[:PROBED]]} if length else {}
 
 
-class _Silent:
-    """An index that finds nothing: with it, `find` finds the tools that a query names."""
+class _FindsNothing:
+    """An index that finds nothing: with it, `find` returns only the tools that a query names."""
 
     name = "silent"
 
@@ -123,20 +129,20 @@ class _Silent:
 
 def _search(
     case: Case, scored: Sequence[Scored], gold: AbstractSet[str], *, named: bool = False, left_out: bool = False
-) -> Search:
+) -> LabelledSearch:
     signals = tuple(dict(each.signals or {}) for each in scored)
-    return Search(case, signals, tuple(each.id in gold for each in scored), named, left_out)
+    return LabelledSearch(case, signals, tuple(each.id in gold for each in scored), named, left_out)
 
 
-def _entry(index: ToolIndex, dataset: Dataset, found: Sequence[Search], made: Fit) -> dict[str, Any]:
-    told = [each.case for each in found if not each.left_out]
+def _entry(index: ToolIndex, dataset: Dataset, found: Sequence[LabelledSearch], made: Fit) -> dict[str, Any]:
+    cases = [each.case for each in found if not each.left_out]
     return {
         "index": index.name,
         "encoder": getattr(getattr(index, "encoder", None), "name", ""),
         "data set": dataset.key,
-        "splits": [split for split in FITTED if any(case.split == split for case in told)],
-        "cases": len(told),
-        "unanswerable": sum(not case.gold for case in told),
+        "splits": [split for split in FITTED if any(case.split == split for case in cases)],
+        "cases": len(cases),
+        "unanswerable": sum(not case.gold for case in cases),
         "date": datetime.now(UTC).date().isoformat(),
         "bias": made.bias,
         "weights": dict(made.weights),
@@ -145,13 +151,13 @@ def _entry(index: ToolIndex, dataset: Dataset, found: Sequence[Search], made: Fi
     }
 
 
-def _said(each: Search, made: Fit) -> tuple[list[float], Verdict | None]:
-    """P(relevant) of each hit, and the verdict that `find` comes to."""
+def _verdict_of(each: LabelledSearch, made: Fit) -> tuple[list[float], Verdict | None]:
+    """P(relevant) of each hit, and the verdict that `find` gives."""
     sure = [made.relevant(signals) for signals in each.signals]
     return sure, "found" if each.named else verdict(sure, made.answerable(sure), SURE_FROM, NOTHING_BELOW)
 
 
-def _verdicts(judged: Sequence[Search], made: Fit) -> list[dict[str, Any]]:
+def _verdicts(judged: Sequence[LabelledSearch], made: Fit) -> list[dict[str, Any]]:
     """How often each kind of request gets which verdict, with Wilson's 95 % intervals."""
     kinds = {
         "answerable": [each for each in judged if each.answerable],
@@ -160,12 +166,12 @@ def _verdicts(judged: Sequence[Search], made: Fit) -> list[dict[str, Any]]:
     }
     rows = []
     for kind, of in kinds.items():
-        said = [_said(each, made)[1] for each in of]
+        given = [_verdict_of(each, made)[1] for each in of]
         row: dict[str, Any] = {"requests": kind, "n": len(of)}
         for each in ("found", "weak", "none"):
-            times = said.count(each)
+            times = given.count(each)
             row |= dict(zip((each, f"{each} low", f"{each} high"), _share(times, len(of)), strict=True))
-        right = [e.named or e.relevant[0] for e, v in zip(of, said, strict=True) if v == "found" and e.answerable]
+        right = [e.named or e.relevant[0] for e, v in zip(of, given, strict=True) if v == "found" and e.answerable]
         rows.append(row | {"first is right": sum(right) / len(right) if right else None})
     return rows
 
@@ -174,8 +180,8 @@ def _share(times: int, of: int) -> tuple[float | None, float | None, float | Non
     return (None, None, None) if not of else (times / of, *wilson(times, of))
 
 
-def _bins(judged: Sequence[Search], made: Fit) -> list[dict[str, Any]]:
-    """P(relevant) of first hits against how many are: the whole, then by tenths."""
+def _bins(judged: Sequence[LabelledSearch], made: Fit) -> list[dict[str, Any]]:
+    """P(relevant) of first hits, and how many of them are relevant: of all hits, then by tenths."""
     pairs = [
         (made.relevant(each.signals[0]), each.relevant[0])
         for each in judged
@@ -193,80 +199,85 @@ def _bin(said: str, of: Sequence[tuple[float, bool]]) -> dict[str, Any]:
     return {"said": said, "n": len(of), "confidence": confidence, "relevant": relevant}
 
 
-def _report(
+def _calibration_report(
     verdicts: list[dict[str, Any]],
     bins: list[dict[str, Any]],
     signals: list[dict[str, Any]],
     entries: list[dict[str, Any]],
     parameters: dict[str, Any],
 ) -> Report:
-    heads = (
-        Column("index", "index"),
-        Column("requests", "requests"),
-        Column("n", "n", "count"),
-        *(
-            column
-            for name in ("found", "weak", "none")
-            for column in (Column(name, name, "share"), Column(f"{name} high", "at most", "share"))
-        ),
-        Column("first is right", "found: first is right", "share"),
-    )
-    calibration = (
-        Column("index", "index"),
-        Column("said", "confidence"),
-        Column("n", "n", "count"),
-        Column("confidence", "mean", "score"),
-        Column("relevant", "relevant", "score"),
-        Column("calibration error", "calibration error", "score"),
-        Column("Brier", "Brier", "score"),
-    )
-    of = {(row["index"], row["requests"]): row for row in verdicts}
-    whole = {row["index"]: row for row in bins if row["said"] == "all"}
     return Report(
         kind="calibration",
         title="How far confidence can be trusted",
-        headline=tuple(
-            f"{name}: {_percent(of[name, 'unanswerable']['found'])} of the unanswerable requests come back as found, "
-            f"{_percent(of[name, 'answerable']['none'])} of the answerable ones as none; calibration error "
-            f"{row['calibration error']:.3f} (test split)."
-            for name, row in whole.items()
-        ),
+        headline=_headline(verdicts, bins),
         parameters=parameters,
         tables=(
-            Table("Verdicts", heads, verdicts),
-            Table("Confidence of first hits", calibration, bins),
-            Table(
-                "The model",
-                (Column("index", "index"), Column("signal", "signal"), Column("weight", "weight", "number")),
-                signals,
-            ),
+            ReportTable("Verdicts", _VERDICT_COLUMNS, verdicts),
+            ReportTable("Confidence of first hits", _BIN_COLUMNS, bins),
+            ReportTable("The model", _SIGNAL_COLUMNS, signals),
         ),
-        measured=(
-            "Fitted on the splits train and dev, judged on test, with the default thresholds.",
-            (
-                f"found: some hit has a confidence of at least {SURE_FROM}, or the query names a tool. none: P(some "
-                f"tool can do it), as if every second request could not be met, is below {NOTHING_BELOW}. "
-                "weak: neither."
-            ),
-            "at most: the upper end of Wilson's 95 % interval.",
-            (
-                "its tools left out: the answerable requests once more, with every tool that meets them taken out of "
-                "the catalog. They are harder than requests that people have in vain: what is left is next to it."
-            ),
-            (
-                "calibration error: mean distance of confidence and share of relevant hits over ten bins of "
-                "confidence, weighted by their hits. Brier: mean squared distance of confidence and relevance. First "
-                "hits only."
-            ),
-        ),
+        measured=_MEASURED,
         limits=(
             "In another catalog, with other requests, the same signals may mean more or less.",
-            "Labels are not complete: a fitting tool that they do not name counts as irrelevant.",
+            "Labels are incomplete: a fitting tool that they do not name counts as irrelevant.",
         ),
         data={"fits": entries},
     )
 
 
+def _headline(verdicts: Sequence[dict[str, Any]], bins: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+    of = {(row["index"], row["requests"]): row for row in verdicts}
+    whole = {row["index"]: row for row in bins if row["said"] == "all"}
+    return tuple(
+        f"{name}: {_percent(of[name, 'unanswerable']['found'])} of the unanswerable requests come back as found, "
+        f"{_percent(of[name, 'answerable']['none'])} of the answerable ones as none; calibration error "
+        f"{row['calibration error']:.3f} (test split)."
+        for name, row in whole.items()
+    )
+
+
 def _percent(share: float | None) -> str:
-    """A share as a sentence has it."""
+    """A share as a sentence states it."""
     return "none" if share is None else f"{share:.1%}"
+
+
+_VERDICT_COLUMNS = (
+    Column("index", "index"),
+    Column("requests", "requests"),
+    Column("n", "n", "count"),
+    *(
+        column
+        for name in ("found", "weak", "none")
+        for column in (Column(name, name, "share"), Column(f"{name} high", "at most", "share"))
+    ),
+    Column("first is right", "found: first is right", "share"),
+)
+_BIN_COLUMNS = (
+    Column("index", "index"),
+    Column("said", "confidence"),
+    Column("n", "n", "count"),
+    Column("confidence", "mean", "score"),
+    Column("relevant", "relevant", "score"),
+    Column("calibration error", "calibration error", "score"),
+    Column("Brier", "Brier", "score"),
+)
+_SIGNAL_COLUMNS = (Column("index", "index"), Column("signal", "signal"), Column("weight", "weight", "number"))
+_MEASURED = (
+    "Fitted on the splits train and dev, judged on test, with the default thresholds.",
+    (
+        f"found: some hit has a confidence of at least {SURE_FROM}, or the query names a tool. none: the probability "
+        "that some tool can do it, computed as if half of all requests could not be met, is below "
+        f"{NOTHING_BELOW}. weak: neither."
+    ),
+    "at most: the upper end of Wilson's 95 % interval.",
+    (
+        "its tools left out: the answerable requests once more, with every tool that meets them taken out of "
+        "the catalog. They are harder to recognise than real requests that no tool can meet, because similar tools "
+        "are left."
+    ),
+    (
+        "calibration error: the mean distance between confidence and the share of relevant hits over ten bins of "
+        "confidence, weighted by their hits. Brier: the mean squared distance between confidence and relevance. Both "
+        "are over first hits only."
+    ),
+)

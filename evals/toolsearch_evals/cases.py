@@ -1,8 +1,8 @@
 """Labelled cases and the tools they are about, read from a folder and checked.
 
-Two forms are read. Ours: `tools.jsonl` and `cases.jsonl`, tool ids "server/name" (see a set's CARD.md). The one of
-public research sets: `tools.jsonl` with names unique in the set, and any number of `queries*.jsonl` with "id", "query",
-"gold" and perhaps "gold_groups"; there the unique name is the id and `native_name` the tool's own name.
+Two forms are read. Ours has `tools.jsonl` and `cases.jsonl`, and tool ids are "server/name" (see a set's CARD.md). That
+of public research sets has `tools.jsonl` with names that are unique in the set, and any number of `queries*.jsonl` with
+"id", "query", "gold" and perhaps "gold_groups"; the unique name is the id, and `native_name` is the tool's own name.
 """
 
 from __future__ import annotations
@@ -11,15 +11,29 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
 import toolsearch_datasets
 from toolsearch import Catalog, DefinitionError, SetupError, Tool, tool
 from toolsearch.catalog import Examples
+from toolsearch_evals.installed import installed_points, load_point, named
 
-__all__ = ["Case", "Dataset", "Groups", "load", "only", "read_samples", "require_gold"]
+__all__ = [
+    "GROUP",
+    "Case",
+    "Dataset",
+    "Groups",
+    "dataset_names",
+    "load",
+    "only",
+    "read_samples",
+    "require_gold",
+    "unknown_dataset",
+]
 
+GROUP = "toolsearch.datasets"
 Groups = tuple[tuple[str, ...], ...]
 
 
@@ -27,8 +41,8 @@ Groups = tuple[tuple[str, ...], ...]
 class Case:
     """One labelled query.
 
-    `gold` has a group for each capability that is needed, and in a group the ids of the tools of which any one will do;
-    no group at all means that no tool can do it. `steps` are short queries, one a group. `wording` is "user" or
+    `gold` has a group for each capability that is needed; a group holds tool ids, and any one of those tools will do.
+    Without groups, no tool can do it. `steps` are short queries, one for each group. `wording` is "user" or
     "agent", `split` "train", "dev" or "test"; each is empty where the set does not say. `language` is that of the
     query, a code such as "en" or "pt-br".
     """
@@ -52,16 +66,19 @@ class Case:
 class Dataset:
     """Definitions as they stand in the file, and cases over them; `key` is what a sample calls the set.
 
-    `enriched` are example queries that its catalog holds beside the tools; none are there unless one puts them.
+    `enriched` are example queries that its catalog gets in addition to the tools; None adds none.
     """
 
     name: str
     definitions: tuple[dict[str, Any], ...]
     cases: tuple[Case, ...]
-    folder: Path
-    key: str
+    folder: Path | None = None  # where it was read from, if it was
+    key: str = ""  # "name/cases" if not given
     ids_are_names: bool = False
     enriched: Examples | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.key or f"{self.name}/cases")
 
     @property
     def derived(self) -> int:
@@ -77,9 +94,9 @@ class Dataset:
         return made
 
     def examples(self) -> Examples:
-        """The example queries that come with the set, in its `examples.jsonl`; none where it has no such file."""
-        file = self.folder / "examples.jsonl"
-        return Examples.load(file) if file.is_file() else Examples()
+        """The example queries of the set, from its `examples.jsonl`; empty without that file."""
+        file = self.folder and self.folder / "examples.jsonl"
+        return Examples.load(file) if file and file.is_file() else Examples()
 
     def _tool(self, definition: Mapping[str, Any]) -> Tool | Mapping[str, Any]:
         try:
@@ -89,45 +106,92 @@ class Dataset:
         return replace(made, id=str(definition["name"]))
 
 
-def load(source: str | Path) -> list[Dataset]:
-    """The data sets behind a shipped name or a folder: one, or one for each `queries*.jsonl` in it.
+def dataset_names() -> list[str]:
+    """The names that `load` knows: of the data sets that ship, then of those that packages install."""
+    return list(dict.fromkeys([*toolsearch_datasets.names(), *(point.name for point in installed_points(GROUP))]))
 
-    Raises `SetupError` naming the file and line for what cannot be read.
+
+def load(source: str | Path) -> list[Dataset]:
+    """The data sets behind a name or a folder: one, or one for each `queries*.jsonl` in it.
+
+    A name is that of a data set that ships or, as a str, that a package installs. Raises `SetupError` naming the file
+    and line for what cannot be read, and the package for what it installs and cannot be used.
     """
-    folder = Path(source)
-    if str(source) in toolsearch_datasets.names():
-        folder = toolsearch_datasets.path(str(source))
-    elif not folder.is_dir():
-        known = ", ".join(map(repr, toolsearch_datasets.names()))
-        raise SetupError(f"there is no data set and no folder {str(source)!r}; shipped are: {known}")
+    name = str(source)
+    points = [point for point in installed_points(GROUP) if point.name == source]
+    if name in toolsearch_datasets.names():
+        if points:
+            raise SetupError(f"{named('data set', points[0])} has the name of one that ships; rename or remove it")
+        return _read_folder(toolsearch_datasets.path(name), name)
+    if len(points) > 1:
+        raise SetupError(f"several packages install a data set {name!r}: remove all but one")
+    if points:
+        return _installed(points[0])
+    if not Path(source).is_dir():
+        raise SetupError(f"there is no data set and no folder {name!r}; {_known_names()}")
+    return _read_folder(Path(source), Path(source).name)
+
+
+def unknown_dataset(name: str) -> SetupError:
+    """The error for a name that is neither shipped nor installed."""
+    return SetupError(f"there is no data set {name!r}; {_known_names()}. For a folder use --data.")
+
+
+def _known_names() -> str:
+    shipped = toolsearch_datasets.names()
+    others = [name for name in dataset_names() if name not in shipped]
+    installed = f"; installed are: {', '.join(map(repr, others))}" if others else ""
+    return f"shipped are: {', '.join(map(repr, shipped))}{installed}"
+
+
+def _installed(point: EntryPoint) -> list[Dataset]:
+    """What an entry point offers: a folder, or a function that gives a folder, a data set, or several."""
+    described = named("data set", point)
+    offered = load_point("data set", point)
+    try:
+        given = offered() if callable(offered) else offered
+        if isinstance(given, str | Path):
+            return _read_folder(Path(given), point.name)
+    except Exception as error:  # the function of another package may raise anything
+        problem = str(error) if isinstance(error, SetupError) else f"{type(error).__name__}: {error}"
+        raise SetupError(f"{described} cannot be read: {problem}") from error
+    sets = [given] if isinstance(given, Dataset) else list(given) if isinstance(given, Sequence) else []
+    if not sets or not all(isinstance(each, Dataset) for each in sets):
+        raise SetupError(f"{described} must give a folder, a Dataset, or a list of them, not {type(given).__name__}")
+    return sets
+
+
+def _read_folder(folder: Path, name: str) -> list[Dataset]:
     if not (folder / "tools.jsonl").is_file():
-        raise SetupError(f"the folder {str(source)!r} has no tools.jsonl: it needs one definition a line")
+        raise SetupError(f"the folder {str(folder)!r} has no tools.jsonl: it needs one definition a line")
     definitions = tuple(_lines(folder / "tools.jsonl", needed=("name",)))
     if (folder / "cases.jsonl").is_file():
         cases = tuple(_case(line) for line in _lines(folder / "cases.jsonl", needed=("id", "query", "gold")))
-        return [Dataset(folder.name, definitions, cases, folder, f"{folder.name}/cases")]
+        return [Dataset(name, definitions, cases, folder, f"{name}/cases")]
     files = sorted(folder.glob("queries*.jsonl"), key=lambda file: file.stem)
     sets = []
     for file in files:
         cases = tuple(_research_case(line, file.stem) for line in _lines(file, needed=("id", "query", "gold")))
-        key = f"{folder.name}/{file.stem}"
-        sets.append(Dataset(folder.name if file.stem == "queries" else key, definitions, cases, folder, key, True))
-    return sets or [Dataset(folder.name, definitions, (), folder, f"{folder.name}/queries", True)]
+        key = f"{name}/{file.stem}"
+        sets.append(Dataset(name if file.stem == "queries" else key, definitions, cases, folder, key, True))
+    return sets or [Dataset(name, definitions, (), folder, f"{name}/queries", True)]
 
 
 def require_gold(dataset: Dataset) -> None:
-    """Raises `SetupError` for a case whose gold is no tool of the set: its score would say nothing of the search."""
-    known = {held.id for held in dataset.catalog()}
+    """Raises `SetupError` for a case whose gold is no tool of the set: its score would say nothing about the search."""
+    known = {tool.id for tool in dataset.catalog()}
     for case in dataset.cases:
         for name in (name for group in case.gold for name in group):
             if name not in known:
-                raise SetupError(f"the case {case.id!r} of {dataset.key!r} needs {name!r}, which is no tool of the set")
+                raise SetupError(
+                    f"the case {case.id!r} of {dataset.key!r} needs {name!r}, which is not a tool of the set"
+                )
 
 
 def only(datasets: Iterable[Dataset], samples: Mapping[str, Sequence[str]] | Sequence[str]) -> list[Dataset]:
     """The data sets cut down to the ids of a sample: ids by "set/file", or one list of ids for all.
 
-    A set the sample does not speak of is left out. Raises `SetupError` for an id no set has.
+    A set that the sample does not name is left out. Raises `SetupError` for an id no set has.
     """
     kept = []
     for dataset in datasets:
@@ -137,11 +201,11 @@ def only(datasets: Iterable[Dataset], samples: Mapping[str, Sequence[str]] | Seq
         known = {case.id: case for case in dataset.cases}
         unknown = [i for i in ids if i not in known]
         if unknown and isinstance(samples, Mapping):
-            raise SetupError(f"the sample of {dataset.key!r} names {unknown[0]!r}, which is no case there")
+            raise SetupError(f"the sample of {dataset.key!r} names {unknown[0]!r}, which is not a case of it")
         wanted = set(ids)
         kept.append(replace(dataset, cases=tuple(case for case in dataset.cases if case.id in wanted)))
     if not any(dataset.cases for dataset in kept):
-        raise SetupError("the sample holds no case of these data sets; its keys are like 'set/queries' or 'set/cases'")
+        raise SetupError("the sample holds no case of these data sets; its keys look like 'set/queries' or 'set/cases'")
     return kept
 
 
@@ -203,7 +267,7 @@ def _lines(file: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
         except ValueError as error:
             raise SetupError(f"{str(file)!r}, line {number}, is not valid JSON: {error}") from None
         if not isinstance(line, dict):
-            raise SetupError(f"{str(file)!r}, line {number}, is no JSON object")
+            raise SetupError(f"{str(file)!r}, line {number}, is not a JSON object")
         if missing := [key for key in needed if key not in line]:
             raise SetupError(f"{str(file)!r}, line {number}, has no {missing[0]!r}")
         for key in ("id", "query"):

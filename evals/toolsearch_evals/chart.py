@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-__all__ = ["Chart", "Line", "svg"]
+__all__ = ["Chart", "ChartLine", "svg"]
 
 WIDTH, HEIGHT = 640, 380
 LEFT, RIGHT, TOP, BOTTOM = 64, 16, 16, 46
@@ -15,7 +15,7 @@ LETTER = 6.4  # mean width of a letter of 12 pixels, not too small
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ChartLine:
     """Points in the order of x; `tone` 0 is the plain grey of what others are compared with."""
 
     name: str
@@ -25,17 +25,17 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """Lines over one x axis; `marks` are places on it that a dashed line points out, with their labels."""
+    """Lines over one x axis; `marks` are places on it that a dashed line marks, with their labels."""
 
     title: str
     x_label: str
     y_label: str
-    lines: tuple[Line, ...]
+    lines: tuple[ChartLine, ...]
     marks: tuple[tuple[float, str], ...] = ()
 
 
 def svg(chart: Chart) -> str:
-    """The chart as an SVG element whose colours are the page's custom properties; each point tells its values."""
+    """The chart as an SVG element. Its colours are custom properties of the page; each point has a title."""
     xs = [x for line in chart.lines for x, _ in line.points]
     ys = [y for line in chart.lines for _, y in line.points if y > 0]
     across = _Scale(min(xs), max(xs), LEFT, WIDTH - RIGHT)
@@ -51,7 +51,7 @@ def svg(chart: Chart) -> str:
 
 
 class _Scale:
-    """From values to places, by their logarithm."""
+    """Maps values to positions by their logarithm."""
 
     def __init__(self, low: float, high: float, begin: float, end: float, *, round_off: bool = False) -> None:
         if round_off:
@@ -92,7 +92,7 @@ def _grid(chart: Chart, across: _Scale, up: _Scale, xs: Sequence[float]) -> str:
 def _mark(at: float, label: str, across: _Scale, row: int) -> str:
     x = across(at)
     y = TOP + 12 + 16 * row
-    # The first label goes to the left of its line, where no other line crosses it; each where there is room.
+    # The first label goes to the left of its line, where no other line crosses it; all go where they have room.
     width = 6 + LETTER * len(label)
     before = x - width > LEFT if row == 0 else x + width > WIDTH
     side = f'x="{x - 6}" text-anchor="end"' if before else f'x="{x + 6}"'
@@ -101,7 +101,7 @@ def _mark(at: float, label: str, across: _Scale, row: int) -> str:
     )
 
 
-def _line(line: Line, across: _Scale, up: _Scale) -> str:
+def _line(line: ChartLine, across: _Scale, up: _Scale) -> str:
     places = [(across(x), up(y)) for x, y in line.points]
     path = "L".join(f"{x} {y}" for x, y in places)
     circles = "".join(
@@ -112,7 +112,7 @@ def _line(line: Line, across: _Scale, up: _Scale) -> str:
     return f'<path class="line tone{line.tone}" d="M{path}"/>{circles}'
 
 
-def _legend(line: Line) -> str:
+def _legend(line: ChartLine) -> str:
     return f'<span><i class="tone{line.tone}"></i>{escape(line.name)}</span>'
 
 

@@ -20,7 +20,7 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*")
 
 
 def problems(dataset: Dataset) -> list[str]:
-    """One sentence for each thing wrong, none for a set in order. A shipped set is held against the manifest."""
+    """One sentence for each mistake. A set that ships is also compared with the manifest."""
     return [*_tools(dataset), *_examples(dataset), *_cases(dataset), *_shares(dataset), *_manifest(dataset)]
 
 
@@ -29,7 +29,7 @@ def _tools(dataset: Dataset) -> Iterator[str]:
     yield from (f"the tool {entry.name!r} cannot be used: {entry.reason}" for entry in catalog.quarantined)
     twice = len(dataset.definitions) - len(catalog) - len(catalog.quarantined)
     if twice:
-        yield f"{twice} definitions are there twice"
+        yield f"{twice} definitions appear twice"
 
 
 def _examples(dataset: Dataset) -> Iterator[str]:
@@ -37,7 +37,7 @@ def _examples(dataset: Dataset) -> Iterator[str]:
     asked = {query.strip().casefold() for case in dataset.cases for query in (case.query, *case.steps)}
     for entry in dataset.examples().entries.values():
         if entry.tool not in known:
-            yield f"examples.jsonl names {entry.tool!r}, which is no tool of the set"
+            yield f"examples.jsonl names {entry.tool!r}, which is not a tool of the set"
         if not entry.queries:
             yield f"examples.jsonl has no usable query for {entry.tool!r}"
         yield from (f"the example query {q!r} is a case" for q in entry.queries if q.strip().casefold() in asked)
@@ -50,19 +50,21 @@ def _cases(dataset: Dataset) -> Iterator[str]:
             yield f"the case id {case_id!r} is used {times} times"
     for text, times in Counter(case.query.strip().lower() for case in dataset.cases).items():
         if times > 1 and not dataset.ids_are_names:
-            yield f"the query {text!r} is there {times} times"
+            yield f"the query {text!r} appears {times} times"
     for case in dataset.cases:
         if not case.query.strip():
             yield f"case {case.id!r} has no query"
         for group in case.gold:
             if not group:
                 yield f"case {case.id!r} has an empty group in its gold"
-            yield from (f"case {case.id!r} names {i!r}, which is no tool of the set" for i in group if i not in known)
+            yield from (
+                f"case {case.id!r} names {i!r}, which is not a tool of the set" for i in group if i not in known
+            )
         if case.steps and len(case.steps) != len(case.gold):
             steps, needed = counted(len(case.steps), "step"), counted(len(case.gold), "needed tool")
             yield f"case {case.id!r} has {steps} for {needed}"
         if case.kind and case.kind not in _KINDS:
-            yield f"case {case.id!r} is of the unknown kind {case.kind!r}; there are {', '.join(_KINDS)}"
+            yield f"case {case.id!r} is of the unknown kind {case.kind!r}; known are {', '.join(_KINDS)}"
         if case.kind and (case.kind == "unanswerable") != (not case.gold):
             yield f"case {case.id!r} is of kind {case.kind!r} with {counted(len(case.gold), 'needed tool')}"
         if case.kind == "multi" and len(case.gold) < 2:

@@ -1,4 +1,4 @@
-"""`toolsearch eval`: parsing and printing; a mistake is a `SetupError`, which the command line tells in a line."""
+"""`toolsearch eval`: parses and prints. A user's mistake is a `SetupError`, which the command prints as one line."""
 
 from __future__ import annotations
 
@@ -10,44 +10,47 @@ from rich.console import Console
 from rich.text import Text
 
 import toolsearch_datasets
-from toolsearch import SetupError
 from toolsearch_evals.calibrate import calibrate as calibrate_indexes
-from toolsearch_evals.cases import load
+from toolsearch_evals.cases import GROUP as DATASETS
+from toolsearch_evals.cases import Dataset, load
 from toolsearch_evals.check import problems
+from toolsearch_evals.cli_options import (
+    DEFAULT_INDEXES,
+    DataOption,
+    DatasetOption,
+    FormatOption,
+    OutOption,
+    Preset,
+    ReportForm,
+    SamplesOption,
+    Split,
+    SplitOption,
+    check_folder_exists,
+    error_console,
+    index_option,
+    make_folder,
+    print_report,
+    read_labelled_sets,
+    read_modes,
+    read_one_labelled_set,
+    read_sets,
+    read_sizes,
+    with_examples,
+)
 from toolsearch_evals.compare import compare as compare_indexes
 from toolsearch_evals.demo import demo as play_demo
-from toolsearch_evals.derive import derive as derive_set
-from toolsearch_evals.findings import savings_report
+from toolsearch_evals.derive import write_derived_set
 from toolsearch_evals.fitting import write_fits
+from toolsearch_evals.forms import write
 from toolsearch_evals.import_cost import import_cost as measure_import_cost
-from toolsearch_evals.learning import Habits
+from toolsearch_evals.installed import installed_points, package_of
 from toolsearch_evals.learning import learning as measure_learning
-from toolsearch_evals.options import (
-    INDEXES,
-    Cases,
-    Data,
-    Form,
-    Format,
-    Index,
-    Name,
-    Out,
-    Preset,
-    Samples,
-    Split,
-    errors,
-    in_folder,
-    labelled,
-    modes,
-    numbers,
-    read_sets,
-    tell,
-    with_examples,
-    writable,
-)
 from toolsearch_evals.ranking import in_split
 from toolsearch_evals.ranking import ranking as rank
-from toolsearch_evals.report import counted, write
-from toolsearch_evals.savings import Plan, conversations_of, sweep
+from toolsearch_evals.report import Report, counted
+from toolsearch_evals.savings import SweepPlan, conversations_of, sweep
+from toolsearch_evals.savings_report import savings_report
+from toolsearch_evals.simulated_month import Habits
 from toolsearch_evals.speed import speed as measure_speed
 from toolsearch_evals.spring import spring_plan, spring_report
 from toolsearch_evals.terminal import progress
@@ -55,8 +58,13 @@ from toolsearch_evals.terminal import progress
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False)
-datasets = typer.Typer(no_args_is_help=True, help="The data sets that ship with toolsearch, and checks on any.")
+datasets = typer.Typer(no_args_is_help=True, help="List and check data sets.")
 app.add_typer(datasets, name="datasets")
+
+
+def example(arguments: str) -> str:
+    """The end of a command's help."""
+    return f"Example: toolsearch eval {arguments}"
 
 
 @app.callback()
@@ -64,94 +72,109 @@ def about() -> None:
     """Measure what tool search finds, saves and costs."""
 
 
-@app.command()
+@app.command(epilog=example("ranking --split test --index keyword"))
 def ranking(
     *,
-    data: Data = None,
-    dataset: Name = None,
-    index: Index = None,
-    split: Cases = Split.all,
-    samples: Samples = None,
+    data: DataOption = None,
+    dataset: DatasetOption = None,
+    index: Annotated[list[str] | None, index_option("keyword and regex")] = None,
+    split: SplitOption = Split.all,
+    samples: SamplesOption = None,
     examples: Annotated[
-        Path | None, typer.Option(help="Example queries to put beside the tools, from `toolsearch enrich`.")
+        Path | None,
+        typer.Option(
+            help="A file of example queries to add to the tools, from `toolsearch enrich`.", show_default="none"
+        ),
     ] = None,
     enriched: Annotated[
-        bool, typer.Option("--enriched/--plain", help="Put the data set's own examples.jsonl beside the tools.")
+        bool, typer.Option("--enriched/--plain", help="Add the data set's own example queries to the tools, or none.")
     ] = False,
-    out: Out = None,
-    form: Format = Form.table,
+    out: OutOption = None,
+    form: FormatOption = ReportForm.table,
 ) -> None:
-    """How well the indexes rank the labelled tools, and how often they answer what no tool can do."""
-    loaded = with_examples(labelled(data, dataset, samples), examples, own=enriched)
-    names = index or INDEXES
+    """How well indexes rank the labelled tools, and how often they answer requests that no tool can meet."""
+    loaded = with_examples(read_labelled_sets(data, dataset, samples), examples, own=enriched)
+    names = index or DEFAULT_INDEXES
     total = len(names) * sum(len(in_split(each.cases, split)) for each in loaded)
-    with progress(total, errors()) as tick:
+    with progress(total, error_console()) as tick:
         report = rank(loaded, names, split, tick)
-    tell(report, form, out)
+    print_report(report, form, out)
 
 
-@app.command()
+@app.command(epilog=example("compare hybrid keyword --split test"))
 def compare(
     one: Annotated[str, typer.Argument(help="An index, as with --index.")],
     other: Annotated[str, typer.Argument(help="The index it is compared with.")],
     *,
-    data: Data = None,
-    dataset: Name = None,
-    split: Cases = Split.all,
-    samples: Samples = None,
-    out: Out = None,
-    form: Format = Form.table,
+    data: DataOption = None,
+    dataset: DatasetOption = None,
+    split: SplitOption = Split.all,
+    samples: SamplesOption = None,
+    out: OutOption = None,
+    form: FormatOption = ReportForm.table,
 ) -> None:
-    """Two indexes case by case: wins and losses, the difference with its interval, and the cases that differ most."""
-    loaded = labelled(data, dataset, samples)
-    with progress(sum(len(in_split(each.cases, split)) for each in loaded), errors()) as tick:
+    """Compare two indexes case by case: wins, losses, the difference with its interval, the cases that differ most."""
+    loaded = read_labelled_sets(data, dataset, samples)
+    with progress(sum(len(in_split(each.cases, split)) for each in loaded), error_console()) as tick:
         report = compare_indexes(loaded, one, other, split, tick)
-    tell(report, form, out, tables=1)  # those behind it hold whole answers, too wide for a terminal
+    print_report(report, form, out, tables=1)  # the others hold whole answers, too wide for a terminal
 
 
-@app.command()
+@app.command(epilog=example("calibrate --index keyword"))
 def calibrate(
     *,
-    data: Data = None,
-    dataset: Name = None,
-    index: Index = None,
+    data: DataOption = None,
+    dataset: DatasetOption = None,
+    index: Annotated[list[str] | None, index_option("keyword")] = None,
     fits: Annotated[
         Path | None,
-        typer.Option(callback=in_folder, help="Write what was fitted into this file; other indexes in it stay."),
+        typer.Option(
+            callback=check_folder_exists,
+            help="Write the fitted confidence into this file; other indexes in it stay.",
+            show_default="none",
+        ),
     ] = None,
-    out: Out = None,
-    form: Format = Form.table,
+    out: OutOption = None,
+    form: FormatOption = ReportForm.table,
 ) -> None:
     """Fit the confidence of indexes on the splits train and dev, and judge it on test."""
-    loaded = labelled(data, dataset)
-    if len(loaded) != 1:
-        raise SetupError(
-            f"confidence is fitted on one data set, not on {len(loaded)}: {', '.join(d.key for d in loaded)}"
-        )
-    names = index or INDEXES[:1]
-    total = len(names) * len([case for case in loaded[0].cases if case.split])
-    with progress(total, errors()) as tick:
-        report, entries = calibrate_indexes(loaded[0], names, tick)
-    tell(report, form, out)
+    only_set = read_one_labelled_set(data, dataset, "confidence is fitted")
+    names = index or DEFAULT_INDEXES[:1]
+    total = len(names) * len([case for case in only_set.cases if case.split])
+    with progress(total, error_console()) as tick:
+        report, entries = calibrate_indexes(only_set, names, tick)
+    print_report(report, form, out)
     if fits is not None:
         write_fits(entries, fits)
-        errors().print(Text(f"Written: {fits}"))
+        error_console().print(Text(f"Written: {fits}"))
 
 
-@app.command()
+@app.command(epilog=example("savings --sizes 5,50,500 --out build/savings"))
 def savings(
     *,
-    data: Data = None,
-    dataset: Name = None,
-    index: Index = None,
-    mode: Annotated[list[str] | None, typer.Option(help="Delivery, append or bridge; may be repeated.")] = None,
-    wire: Annotated[list[str] | None, typer.Option(help="openai_chat or anthropic; may be repeated.")] = None,
-    sizes: Annotated[str, typer.Option(help="Numbers of tools, with commas; if not given, from 5 to all.")] = "",
+    data: DataOption = None,
+    dataset: DatasetOption = None,
+    index: Annotated[list[str] | None, index_option("keyword and regex")] = None,
+    mode: Annotated[
+        list[str] | None,
+        typer.Option(help="How found tools reach the model, append or bridge; may be repeated.", show_default="append"),
+    ] = None,
+    wire: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="openai_chat, anthropic or an installed wire; may be repeated.",
+            show_default="openai_chat and anthropic",
+        ),
+    ] = None,
+    sizes: Annotated[
+        str, typer.Option(help="Numbers of tools, with commas between them.", show_default="from 5 to all")
+    ] = "",
     seeds: Annotated[int, typer.Option(min=1, help="Seeded orders of tools and cases.")] = 3,
     conversations: Annotated[int, typer.Option(min=1, help="Conversations for each seed.")] = 10,
     turns: Annotated[int, typer.Option(min=1, help="Cases in a conversation.")] = 3,
     one_by_one: Annotated[
-        bool, typer.Option("--one-by-one/--together", help="Tools of one turn: a request for each, or one reply.")
+        bool,
+        typer.Option("--one-by-one/--together", help="Call the tools of a turn in a request each, or in one reply."),
     ] = False,
     cached_weight: Annotated[
         float, typer.Option(min=0, help="The price of a cached input token; a new one is 1.")
@@ -159,22 +182,20 @@ def savings(
     output_weight: Annotated[
         float, typer.Option(min=0, help="The price of an output token; a new input one is 1.")
     ] = 5,
-    split: Cases = Split.all,
-    preset: Annotated[Preset | None, typer.Option(help="Repeat a published setting instead of a sweep.")] = None,
-    out: Out = None,
-    form: Format = Form.table,
+    split: SplitOption = Split.all,
+    preset: Annotated[
+        Preset | None, typer.Option(help="Repeat a published setting instead of a sweep.", show_default="none")
+    ] = None,
+    out: OutOption = None,
+    form: FormatOption = ReportForm.table,
 ) -> None:
-    """Tokens of whole conversations with every tool sent against searching, by number of tools."""
-    loaded = labelled(data, dataset)
-    if len(loaded) != 1:
-        raise SetupError(
-            f"savings are measured on one data set, not on {len(loaded)}: {', '.join(d.key for d in loaded)}"
-        )
-    plan = Plan(
-        indexes=tuple(index or INDEXES),
-        modes=modes(mode),
-        wires=tuple(wire or Plan.wires),
-        sizes=tuple(numbers(sizes)) if sizes else (),
+    """Tokens of whole conversations by number of tools: with every tool sent, and with search."""
+    only_set = read_one_labelled_set(data, dataset, "savings are measured")
+    plan = SweepPlan(
+        indexes=tuple(index or DEFAULT_INDEXES),
+        modes=read_modes(mode),
+        wires=tuple(wire or SweepPlan.wires),
+        sizes=tuple(read_sizes(sizes)) if sizes else (),
         seeds=seeds,
         conversations=conversations,
         turns=turns,
@@ -182,123 +203,129 @@ def savings(
         cached_weight=cached_weight,
         output_weight=output_weight,
     )
-    only_set = loaded[0]
-    if preset is not None:
-        with progress(2 * conversations_of(spring_plan(only_set, plan), 28), errors()) as tick:
-            report = spring_report(only_set, plan, tick)
-    else:
-        with progress(conversations_of(plan, len(only_set.catalog())), errors()) as tick:
-            swept = sweep(only_set, in_split(only_set.cases, split), plan, tick)
-        report = savings_report(swept, plan, only_set, split)
-    tell(report, form, out, tables=2)  # the third, where the tokens go, is too wide for a terminal
+    report = _preset_report(only_set, plan) if preset is not None else _sweep_report(only_set, plan, split)
+    print_report(report, form, out, tables=2)  # the third, where the tokens go, is too wide for a terminal
 
 
-@app.command()
+def _preset_report(dataset: Dataset, plan: SweepPlan) -> Report:
+    with progress(2 * conversations_of(spring_plan(dataset, plan), 28), error_console()) as tick:
+        return spring_report(dataset, plan, tick)
+
+
+def _sweep_report(dataset: Dataset, plan: SweepPlan, split: str) -> Report:
+    with progress(conversations_of(plan, len(dataset.catalog())), error_console()) as tick:
+        swept = sweep(dataset, in_split(dataset.cases, split), plan, tick)
+    return savings_report(swept, plan, dataset, split)
+
+
+@app.command(epilog=example("speed --sizes 500 --queries 20 --index keyword"))
 def speed(
     *,
-    data: Data = None,
-    dataset: Name = None,
-    index: Index = None,
-    sizes: Annotated[str, typer.Option(help="Numbers of tools, with commas.")] = "100,1000,10000",
-    queries: Annotated[int, typer.Option(min=2, help="Most queries of each wording.")] = 200,
-    seed: Annotated[int, typer.Option(help="For the sample of queries and for derived tools.")] = 0,
+    data: DataOption = None,
+    dataset: DatasetOption = None,
+    index: Annotated[list[str] | None, index_option("all that are installed")] = None,
+    sizes: Annotated[str, typer.Option(help="Numbers of tools, with commas between them.")] = "100,1000,10000",
+    queries: Annotated[int, typer.Option(min=2, help="Queries of each wording, at most.")] = 200,
+    seed: Annotated[int, typer.Option(help="The seed of the sample of queries and of derived tools.")] = 0,
     budget_seconds: Annotated[
-        float, typer.Option(min=1, help="Most for building, searching and changing each, of an engine at one size.")
+        float, typer.Option(min=1, help="Seconds that an engine has to build, to search and to change, for each size.")
     ] = 120,
-    out: Out = None,
-    form: Format = Form.table,
+    out: OutOption = None,
+    form: FormatOption = ReportForm.table,
 ) -> None:
-    """How fast all indexes are, beside published engines where they are installed: time and memory."""
-    with progress(None, errors()) as tick:
+    """Time and memory of indexes, compared with the published engines that are installed."""
+    with progress(None, error_console()) as tick:
         report = measure_speed(
             read_sets(data, dataset),
             index or (),
-            numbers(sizes),
+            read_sizes(sizes),
             queries=queries,
             seed=seed,
             budget_seconds=budget_seconds,
             tick=tick,
         )
-    tell(report, form, out)
+    print_report(report, form, out)
 
 
-@app.command()
+@app.command(epilog=example("derive --tools 10000 --seed 1 --out build/derived"))
 def derive(
     *,
-    out: Annotated[Path, typer.Option("--out", callback=writable, help="The folder for the derived data set.")],
-    tools: Annotated[int, typer.Option(min=1, help="How many tools it has, the given ones included.")] = 10_000,
-    seed: Annotated[int, typer.Option(help="One seed gives the same files.")] = 1,
-    data: Data = None,
-    dataset: Name = None,
+    out: Annotated[Path, typer.Option("--out", callback=make_folder, help="The folder for the derived data set.")],
+    tools: Annotated[int, typer.Option(min=1, help="How many tools it gets, including the given ones.")] = 10_000,
+    seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 1,
+    data: DataOption = None,
+    dataset: DatasetOption = None,
 ) -> None:
-    """A larger catalog for speed and scale, made up from a given one by a seed and marked as derived."""
-    files = derive_set(read_sets(data, dataset)[0], tools, seed, out)
-    errors().print(Text(f"Written: {', '.join(str(file) for file in files)}"))
+    """Make a larger catalog, for measuring speed and scale, from a given one and a seed; it is marked as derived."""
+    files = write_derived_set(read_sets(data, dataset)[0], tools, seed, out)
+    error_console().print(Text(f"Written: {', '.join(str(file) for file in files)}"))
 
 
-@app.command()
+@app.command(epilog=example("learning --index keyword"))
 def learning(
     *,
-    data: Data = None,
-    dataset: Name = None,
-    index: Index = None,
-    split: Cases = Split.test,
-    seeds: Annotated[int, typer.Option(min=1, help="Months, each of other people.")] = 3,
+    data: DataOption = None,
+    dataset: DatasetOption = None,
+    index: Annotated[list[str] | None, index_option("keyword")] = None,
+    split: SplitOption = Split.test,
+    seeds: Annotated[int, typer.Option(min=1, help="Simulated months, each with other people.")] = 3,
     tenants: Annotated[int, typer.Option(min=1, help="Tenants with habits of their own.")] = Habits.tenants,
-    needs: Annotated[int, typer.Option(min=1, help="Different needs of a tenant.")] = Habits.needs,
-    requests: Annotated[int, typer.Option(min=1, help="Requests of a tenant a day.")] = Habits.requests,
+    needs: Annotated[int, typer.Option(min=1, help="Different needs of each tenant.")] = Habits.needs,
+    requests: Annotated[int, typer.Option(min=1, help="Requests of each tenant a day.")] = Habits.requests,
     mistaken: Annotated[
-        float, typer.Option(min=0, max=1, help="How often a wrong tool is called where a fitting one was found.")
+        float, typer.Option(min=0, max=1, help="How often a wrong tool is called although a fitting one was found.")
     ] = Habits.mistaken,
-    out: Out = None,
-    form: Format = Form.table,
+    out: OutOption = None,
+    form: FormatOption = ReportForm.table,
 ) -> None:
-    """Simulated months of use: searches with and without what calls have taught, and who was harmed."""
-    loaded = labelled(data, dataset)
-    if len(loaded) != 1:
-        raise SetupError(f"learning is measured on one data set, not on {len(loaded)}")
+    """Simulated months of use: searches with and without what calls have taught, and whom that helped and harmed."""
+    only_set = read_one_labelled_set(data, dataset, "learning is measured")
     habits = Habits(tenants=tenants, needs=needs, requests=requests, mistaken=mistaken)
     names = index or ["keyword"]
-    with progress(len(names) * seeds, errors()) as tick:
-        report = measure_learning(loaded[0], names, split, habits, seeds=seeds, tick=tick)
-    tell(report, form, out)
+    with progress(len(names) * seeds, error_console()) as tick:
+        report = measure_learning(only_set, names, split, habits, seeds=seeds, tick=tick)
+    print_report(report, form, out)
 
 
-@app.command(name="import-cost")
+@app.command(name="import-cost", epilog=example("import-cost --runs 20"))
 def import_cost(
     runs: Annotated[int, typer.Option(min=1, help="Fresh interpreters for each program.")] = 10,
-    out: Out = None,
-    form: Format = Form.table,
+    out: OutOption = None,
+    form: FormatOption = ReportForm.table,
 ) -> None:
-    """CPU time of `import toolsearch` beside importing pydantic and defining one model."""
-    with progress(3 * (runs + 1), errors()) as tick:
+    """CPU time of `import toolsearch`, compared with importing pydantic and defining one model."""
+    with progress(3 * (runs + 1), error_console()) as tick:
         report = measure_import_cost(runs, tick)
-    tell(report, form, out)
+    print_report(report, form, out)
 
 
-@app.command()
+@app.command(epilog=example("demo --out build/demo"))
 def demo(
-    out: Annotated[Path, typer.Option("--out", callback=writable, help="Where the report goes.")] = Path("build/demo"),
+    out: Annotated[Path, typer.Option("--out", callback=make_folder, help="The folder for the report.")] = Path(
+        "build/demo"
+    ),
 ) -> None:
-    """Search real tools, then see what that saves as their number grows. Needs no network."""
+    """Search real tools, then see what search saves as their number grows. Needs no network."""
     console = Console()
-    report = play_demo(load("commons")[0], console, errors())
+    report = play_demo(load("commons")[0], console, error_console())
     files = write(report, out)
     console.print(Text(f"\nThe report is in {out}: {', '.join(file.name for file in files)}"))
 
 
-@datasets.command(name="list")
+@datasets.command(name="list", epilog=example("datasets list"))
 def list_datasets() -> None:
-    """The data sets that ship, with counts and licence."""
+    """List the data sets that ship, with counts and licence, and those that packages install."""
     console = Console()
     for name, entry in toolsearch_datasets.manifest().items():
         counts = ", ".join(f"{entry[key]} {key}" for key in ("tools", "servers", "cases", "unanswerable"))
         console.print(Text(f"{name}: {entry['title']}. {counts}. {entry['licence']}."))
+    for point in installed_points(DATASETS):
+        console.print(Text(f"{point.name}: installed by {package_of(point)!r}."))
 
 
-@datasets.command(name="check")
-def check_datasets(data: Data = None, dataset: Name = None) -> None:
-    """Check labels, ids, counts, checksums and schemas; exit code 1 if anything is wrong."""
+@datasets.command(name="check", epilog=example("datasets check --data my_tools"))
+def check_datasets(data: DataOption = None, dataset: DatasetOption = None) -> None:
+    """Check labels, ids, counts, checksums and schemas. The exit code is 1 if anything is wrong."""
     console = Console()
     wrong = 0
     for each in read_sets(data, dataset or ([] if data else list(toolsearch_datasets.names()))):

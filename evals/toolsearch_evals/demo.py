@@ -1,4 +1,4 @@
-"""A first look: a few real searches, then a small sweep of what search saves. Offline, within a minute."""
+"""A first look: a few real searches, then a small sweep that shows what search saves. Offline, within a minute."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from rich.text import Text
 
 from toolsearch import ToolSearch
 from toolsearch_evals.cases import Dataset
-from toolsearch_evals.findings import savings_report
 from toolsearch_evals.report import Report
-from toolsearch_evals.savings import Plan, conversations_of, sweep
+from toolsearch_evals.savings import SweepPlan, conversations_of, sweep
+from toolsearch_evals.savings_report import savings_report
 from toolsearch_evals.terminal import bars, progress, show
 
 __all__ = ["demo"]
@@ -21,13 +21,13 @@ SEARCHES = (
     ("several exact names at once", "select:create_issue,slack_post_message"),
     ("what no tool can do", "fold my laundry"),
 )
-PLAN = Plan(
+PLAN = SweepPlan(
     indexes=("keyword",), modes=("append", "bridge"), wires=("openai_chat",), sizes=(5, 10, 20, 50, 100, 200), seeds=2
 )
 
 
-def demo(dataset: Dataset, console: Console, errors: Console, plan: Plan = PLAN) -> Report:
-    """Prints the searches, the table and a chart of bars; returns the report of the sweep."""
+def demo(dataset: Dataset, console: Console, errors: Console, plan: SweepPlan = PLAN) -> Report:
+    """Prints the searches, the table and a bar chart. Returns the report of the sweep."""
     search = ToolSearch(dataset.catalog(), "keyword")
     console.print(Text(f"{len(search.catalog)} tools of {len(search.catalog.servers)} servers", style="bold"))
     for what, query in SEARCHES:

@@ -1,8 +1,8 @@
-"""Larger catalogs for speed and scale, recombined from a given one by a seed, and marked as derived wherever they go.
+"""Larger catalogs for measuring speed and scale: recombined from a given one by a seed, and always marked as derived.
 
 Servers are copied under coined names. In each copy the tools' verbs and objects, and three words in ten of their
-descriptions, come from tools of another server. One seed gives the same tools, and a larger catalog begins with the
-smaller.
+descriptions, come from tools of another server. The same seed gives the same tools, and a larger catalog begins with
+the smaller one.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from typing import Any
 from toolsearch import SetupError, Tool
 from toolsearch_evals.cases import Dataset
 
-__all__ = ["derive", "derived", "told_of"]
+__all__ = ["derive_tools", "derived_notes", "write_derived_set"]
 
 MIXED = 0.3  # of the words of a derived description come from another tool
 MARK = "derived.json"
-_KEPT = ("cases.jsonl", "examples.jsonl", "queries*.jsonl")  # what a derived set takes over as it is
+_KEPT = ("cases.jsonl", "examples.jsonl", "queries*.jsonl")  # what a derived set copies unchanged
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
 _SYLLABLES = tuple(a + b for a in "b br d f g k l m n p r s t v z".split() for b in "aeiou")
 
 
-def derived(tools: Sequence[Tool], size: int, seed: int) -> tuple[list[Tool], int]:
-    """`size` tools: the given ones, and past those, tools derived from them; and how many are derived."""
+def derive_tools(tools: Sequence[Tool], size: int, seed: int) -> tuple[list[Tool], int]:
+    """`size` tools, first the given ones and then tools derived from them; and the number of derived tools."""
     if not tools:
         raise SetupError("there are no tools to derive others from")
     if size < 1:
@@ -41,12 +41,14 @@ def derived(tools: Sequence[Tool], size: int, seed: int) -> tuple[list[Tool], in
     return made[:given] + [next(more)[0] for _ in range(size - given)], size - given
 
 
-def derive(dataset: Dataset, size: int, seed: int, folder: Path) -> list[Path]:
-    """Writes a derived data set of `size` tools: tools, the cases as they are, a card, and a mark; returns the files.
+def write_derived_set(dataset: Dataset, size: int, seed: int, folder: Path) -> list[Path]:
+    """Writes a derived data set of `size` tools: tools, unchanged cases, a card and a mark. Returns the files.
 
-    Raises `SetupError` where the set has that many tools already, and for a folder that holds another data set.
+    Raises `SetupError` if the set has that many tools already, and for a folder that holds another data set.
     """
     catalog = dataset.catalog()
+    if dataset.folder is None:
+        raise SetupError(f"{dataset.name!r} is made by a function; only a data set in a folder can be derived from")
     if size <= len(catalog):
         raise SetupError(f"{dataset.name!r} has {len(catalog)} tools already; {size} need not be derived. Pass more.")
     if (folder / "tools.jsonl").exists() and not (folder / MARK).exists():
@@ -68,7 +70,7 @@ def derive(dataset: Dataset, size: int, seed: int, folder: Path) -> list[Path]:
     return [folder / name for name in texts]
 
 
-def told_of(datasets: Sequence[Dataset]) -> tuple[str, ...]:
+def derived_notes(datasets: Sequence[Dataset]) -> tuple[str, ...]:
     """A sentence for each data set with derived tools, for a report's limits."""
     return tuple(
         f"Of the {len(each.definitions):,} tools of {each.name}, {count:,} are derived: made up from the others by "
@@ -99,7 +101,7 @@ def _more(tools: Sequence[Tool], rng: random.Random) -> Iterator[tuple[Tool, Too
 
 
 def _coined(rng: random.Random, taken: set[str | None]) -> str:
-    """A server name that no other has: real products bring a word of their own into a catalog too."""
+    """A server name that no other has, as real products also bring a word of their own into a catalog."""
     name = ""
     while not name or name in taken:
         name += "".join(rng.choice(_SYLLABLES) for _ in range(1 if name else 3))
@@ -108,7 +110,7 @@ def _coined(rng: random.Random, taken: set[str | None]) -> str:
 
 
 def _swapped(like: str, other: str, rng: random.Random) -> str:
-    """The verb of one name with the object of the other, written as the first is."""
+    """The verb of one name with the object of the other, in the style of the first."""
     own, foreign = (_PART.findall(name) or ["do"] for name in (like, other))
     if rng.random() < 0.5:
         own, foreign = foreign, own
@@ -149,8 +151,8 @@ of `{from}`, for measuring speed and scale.
     toolsearch eval derive --dataset {from} --tools {tools} --seed {seed}
 
 Servers are copied under coined names; verbs, objects and three words in ten of each description come from tools of
-another server. Each such tool has `"derived": true` in its `_meta`, beside the id of the tool it was made from.
+another server. Each such tool has `"derived": true` in its `_meta`, next to the id of the tool it was made from.
 
-The cases are those of `{from}`, and their labels name its tools alone. A derived tool may look like a labelled one, so
-a ranking on this set tells how an index bears a crowd of look-alikes, not how good it is.
+The cases are those of `{from}`, and their labels name only its tools. A derived tool may look like a labelled one, so
+a ranking on this set shows how an index copes with many look-alikes, not how good it is.
 """

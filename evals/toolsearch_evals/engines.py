@@ -1,7 +1,7 @@
-"""What is timed: our indexes as a session uses them, and published engines beside them, each as its own manual shows.
+"""What is timed: our indexes as a session uses them, and published engines as their own manuals show.
 
-The published ones get name, description, server and argument texts as one text, and rank by their own BM25. Packages
-are imported when an engine starts; a missing one is an `ImportError` there.
+The published engines get name, description, server and argument texts as one text, and rank by their own BM25. The
+package of an engine is imported when the engine starts, which raises `ImportError` if it is missing.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from toolsearch import Catalog, Tool, find
 from toolsearch.schemas.json_schema import argument_texts
 from toolsearch_evals.backends import open_backend
 
-__all__ = ["LIMIT", "RIVALS", "Changing", "Engine", "Ours", "milliseconds", "open_engine"]
+__all__ = ["LIMIT", "PUBLISHED_ENGINES", "ChangingEngine", "Engine", "IndexEngine", "milliseconds", "open_engine"]
 
 LIMIT = 5  # tools asked for
-VECTORS = ("vector", "faiss")  # whose search is one product of vectors, so that it can be held against NumPy's
+VECTORS = ("vector", "faiss")  # whose search is one product of vectors, so that it can be compared with NumPy's
 
 
 class Engine(Protocol):
@@ -29,8 +29,8 @@ class Engine(Protocol):
 
 
 @runtime_checkable
-class Changing(Engine, Protocol):
-    """An engine that takes in and forgets one tool without being built anew."""
+class ChangingEngine(Engine, Protocol):
+    """An engine that can add and remove one tool without a new build."""
 
     def add(self, tool: Tool) -> None: ...
     def remove(self, tool: Tool) -> None: ...
@@ -43,17 +43,17 @@ def milliseconds(work: Callable[[Any], object], given: Any) -> float:
     return 1_000 * (perf_counter() - began)
 
 
-class Ours:
+class IndexEngine:
     """One of our indexes by notation, through `find`: exact names, ties, checks and limits included."""
 
     def __init__(self, notation: str) -> None:
-        name, _, behind = notation.partition(":")
-        self._notation = f"{name}:{behind or 'static'}" if name in VECTORS else notation
+        name, _, encoding = notation.partition(":")
+        self._notation = f"{name}:{encoding or 'static'}" if name in VECTORS else notation
         self._compared = name in VECTORS
-        self._encoder: _Known | None = None
+        self._encoder: _KnownVectors | None = None
 
     def prepare(self, tools: Sequence[Tool]) -> None:
-        """Makes the catalog, which is none of the index's time and memory."""
+        """Makes the catalog, whose time and memory do not count for the index."""
         self.catalog = Catalog(tools)
 
     def build(self, tools: Sequence[Tool]) -> None:
@@ -93,12 +93,12 @@ class Ours:
         return {"kind": getattr(self.index, "kind", "flat"), "width": encoder.width, **each}
 
     def _known(self, encoder: Any) -> Any:
-        self._encoder = _Known(encoder)
+        self._encoder = _KnownVectors(encoder)
         return self._encoder
 
 
-class _Known:
-    """An encoder around another, that looks up what is in `known`."""
+class _KnownVectors:
+    """An encoder around another that looks up the vectors in `known`."""
 
     def __init__(self, inner: Any) -> None:
         self._inner = inner
@@ -248,7 +248,7 @@ class _Sqlite:
 
 
 # By name: the engine, and the name of our index that is built on the same package.
-RIVALS: dict[str, tuple[Callable[[], Engine], str]] = {
+PUBLISHED_ENGINES: dict[str, tuple[Callable[[], Engine], str]] = {
     "bm25s": (_Bm25s, ""),
     "rank-bm25": (_RankBm25, ""),
     "sqlite fts5": (_Sqlite, ""),
@@ -258,19 +258,19 @@ RIVALS: dict[str, tuple[Callable[[], Engine], str]] = {
 
 
 def open_engine(name: str) -> Engine:
-    """A published engine by its name in `RIVALS`, or one of our indexes by notation."""
-    return RIVALS[name][0]() if name in RIVALS else Ours(name)
+    """A published engine by its name in `PUBLISHED_ENGINES`, or one of our indexes by notation."""
+    return PUBLISHED_ENGINES[name][0]() if name in PUBLISHED_ENGINES else IndexEngine(name)
 
 
 def words_of(query: str) -> list[str]:
-    """What a published engine is asked: words in lower case, so that nothing is an operator of its query language."""
+    """The words of a query in lower case, so that none is an operator of an engine's query language."""
     return re.findall(r"\w+", _spaced(query).lower())
 
 
-def text_of(held: Tool) -> str:
+def text_of(tool: Tool) -> str:
     """The whole of a tool as one text, for engines without fields."""
-    names, told = argument_texts(held.input_schema)
-    return " ".join([_spaced(held.name), held.description, held.server or "", *names, *told])
+    names, texts = argument_texts(tool.input_schema)
+    return " ".join([_spaced(tool.name), tool.description, tool.server or "", *names, *texts])
 
 
 def _spaced(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Fitting confidence: from searches with labels to a `toolsearch.search.Fit`, and the file that fits are kept in.
+"""Fits confidence: makes a `toolsearch.search.Fit` of searches with labels, and writes fits into a file.
 
 Needs numpy.
 """
@@ -16,17 +16,17 @@ from toolsearch.search import Fit
 from toolsearch.search.confidence import FORMAT, evidence, read_fits
 from toolsearch_evals.cases import Case
 
-__all__ = ["Search", "fit", "write_fits"]
+__all__ = ["LabelledSearch", "fit", "write_fits"]
 
-FIRST = 0.6  # of a request's weight is its first hit's, which a verdict mostly hangs on; the others share the rest
+FIRST = 0.6  # of a request's weight goes to its first hit, which mostly decides the verdict; the others share the rest
 PENALTY = 3.0  # of squared weights, in requests; signals have variance 1
-LEFT_OUT = 0.25  # of the weight of unanswerable requests: of those made so by taking tools out of the catalog
+LEFT_OUT = 0.25  # of the weight of unanswerable requests goes to those made so by taking tools out of the catalog
 DIGITS = 4
 
 
 @dataclass(frozen=True)
-class Search:
-    """One request and what an index knows of its hits. `named`: the query names a tool, so no model decides.
+class LabelledSearch:
+    """One request, and the signals of its hits. `named`: the query names a tool, so no model decides.
 
     `left_out`: the tools it needs were not in the catalog, so it could not be met.
     """
@@ -42,16 +42,17 @@ class Search:
         return bool(self.case.gold) and not self.left_out
 
 
-def fit(found: Sequence[Search]) -> Fit:
-    """The model of these searches: by weighted logistic regression, first of the hits, then of the searches.
+def fit(found: Sequence[LabelledSearch]) -> Fit:
+    """The model of these searches, by two weighted logistic regressions: of the hits, then of the searches.
 
-    For P(relevant) each request counts alike, whatever its hits; but unanswerable ones share their weight with those
-    made so. For P(some tool can do it) those made so do not count, they are harder than what people ask, and the others
-    together weigh as much as the answerable ones. A query that names a tool counts for neither.
+    For P(relevant), each request has the same weight, whatever the number of its hits; but the unanswerable requests
+    share their weight with those that were made unanswerable. For P(some tool can do it), requests that were made
+    unanswerable do not count, because they are harder than what people ask; the other unanswerable ones together weigh
+    as much as the answerable ones. A query that names a tool counts for neither.
     """
-    told = [each for each in found if each.signals and not each.named]
-    made = _of_hits(told)
-    asked = [each for each in told if not each.left_out]
+    counted_searches = [each for each in found if each.signals and not each.named]
+    made = _of_hits(counted_searches)
+    asked = [each for each in counted_searches if not each.left_out]
     met = [each.answerable for each in asked]
     unmet = len(met) - sum(met)
     even = [1.0 if each or not unmet else sum(met) / unmet for each in met]
@@ -60,10 +61,10 @@ def fit(found: Sequence[Search]) -> Fit:
     return Fit(made.bias, made.weights, offset, slope)
 
 
-def _of_hits(told: Sequence[Search]) -> Fit:
-    """What makes the signals of a hit P(relevant)."""
+def _of_hits(counted_searches: Sequence[LabelledSearch]) -> Fit:
+    """The part of the model that turns the signals of a hit into P(relevant)."""
     rows: list[tuple[dict[str, float], bool, float]] = []
-    for each, weight in zip(told, _weights(told), strict=True):
+    for each, weight in zip(counted_searches, _weights(counted_searches), strict=True):
         others = len(each.signals) - 1
         for at, (signals, relevant) in enumerate(zip(each.signals, each.relevant, strict=True)):
             share = 1.0 if not others else FIRST if at == 0 else (1 - FIRST) / others
@@ -74,12 +75,15 @@ def _of_hits(told: Sequence[Search]) -> Fit:
     return Fit(bias, dict(zip(names, slopes, strict=True)), 0.0, 0.0)
 
 
-def _weights(told: Sequence[Search]) -> list[float]:
-    """What each search counts: 1, but unanswerable ones and those made so share what the former have."""
-    unmet = sum(not each.case.gold for each in told)
-    left_out = sum(each.left_out for each in told)
+def _weights(counted_searches: Sequence[LabelledSearch]) -> list[float]:
+    """The weight of each search: 1, but requests made unanswerable share the weight of the unanswerable ones."""
+    unmet = sum(not each.case.gold for each in counted_searches)
+    left_out = sum(each.left_out for each in counted_searches)
     share = LEFT_OUT if left_out and unmet else 0.0
-    return [1.0 if each.answerable else share * unmet / left_out if each.left_out else 1 - share for each in told]
+    return [
+        1.0 if each.answerable else share * unmet / left_out if each.left_out else 1 - share
+        for each in counted_searches
+    ]
 
 
 def _regression(rows: Sequence[Sequence[float]], y: Sequence[bool], weights: Sequence[float]) -> list[float]:
@@ -110,16 +114,16 @@ def _regression(rows: Sequence[Sequence[float]], y: Sequence[bool], weights: Seq
 
 
 def write_fits(entries: Sequence[dict[str, Any]], file: Path) -> None:
-    """Puts entries into a file in the place of those for the same index and encoder; the others stay.
+    """Writes entries into a file, replacing those for the same index and encoder; the others stay.
 
-    An entry that says what the one before did keeps its date, so that fitting again changes nothing.
+    An entry that equals the one before keeps its date, so that fitting again changes nothing.
     """
-    held = {(entry["index"], entry["encoder"]): entry for entry in (read_fits(file) if file.exists() else [])}
+    kept = {(entry["index"], entry["encoder"]): entry for entry in (read_fits(file) if file.exists() else [])}
     for entry in entries:
         key = entry["index"], entry["encoder"]
-        if key not in held or {**entry, "date": ""} != {**held[key], "date": ""}:
-            held[key] = entry
-    whole = {"format": FORMAT, "fits": [held[key] for key in sorted(held)]}
+        if key not in kept or {**entry, "date": ""} != {**kept[key], "date": ""}:
+            kept[key] = entry
+    whole = {"format": FORMAT, "fits": [kept[key] for key in sorted(kept)]}
     try:
         file.write_text(json.dumps(whole, indent=1, ensure_ascii=False) + "\n", "utf-8", newline="\n")
     except OSError as error:

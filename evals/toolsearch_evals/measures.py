@@ -10,12 +10,15 @@ import math
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from numbers import Real
 
+from toolsearch import SetupError
 from toolsearch_evals.cases import Case, Groups
 
 __all__ = [
     "MEASURES",
-    "Judged",
+    "JudgedCase",
+    "Measure",
     "Summary",
     "bootstrap",
     "coverage",
@@ -23,19 +26,19 @@ __all__ = [
     "interval",
     "ndcg",
     "recall",
+    "score_of",
     "summarise",
-    "value",
     "wilson",
 ]
 
 RESAMPLES = 1_000  # of a bootstrap
-WITH_INTERVAL = ("R@5", "hit@5")
 Z = 1.96
+ROUNDING = 1e-9  # by which a sum of floats may miss 1
 
 
 def recall(retrieved: Sequence[str], gold: Groups, k: int) -> float:
     """The share of the groups with a tool among the first k."""
-    top = set(_first(retrieved, k))
+    top = set(_first_distinct(retrieved, k))
     return sum(not top.isdisjoint(group) for group in gold) / len(gold)
 
 
@@ -56,7 +59,7 @@ def ndcg(retrieved: Sequence[str], gold: Groups, k: int) -> float:
     """
     waiting = set(range(len(gold)))
     gained = 0.0
-    for place, tool_id in enumerate(_first(retrieved, k), 1):
+    for place, tool_id in enumerate(_first_distinct(retrieved, k), 1):
         served = {at for at in waiting if tool_id in gold[at]}
         if served:
             gained += 1 / math.log2(place + 1)
@@ -65,20 +68,51 @@ def ndcg(retrieved: Sequence[str], gold: Groups, k: int) -> float:
     return gained / ideal
 
 
-MEASURES: dict[str, Callable[[Sequence[str], Groups], float]] = {
-    "R@1": lambda retrieved, gold: recall(retrieved, gold, 1),
-    "R@3": lambda retrieved, gold: recall(retrieved, gold, 3),
-    "R@5": lambda retrieved, gold: recall(retrieved, gold, 5),
-    "R@10": lambda retrieved, gold: recall(retrieved, gold, 10),
-    "NDCG@10": lambda retrieved, gold: ndcg(retrieved, gold, 10),
-    "hit@5": lambda retrieved, gold: hit(retrieved, gold, 5),
-    "C@5": lambda retrieved, gold: coverage(retrieved, gold, 5),
-}
+@dataclass(frozen=True, slots=True)
+class Measure:
+    """A number from 0 to 1 for each answer. A report shows the mean of a bucket of cases under `name`.
+
+    `score(retrieved, gold)` gets the ids of at most ten tools, best first and each once, and the groups of ids of which
+    one tool each is needed, at least one group. It is not called for a search that failed: that scores 0.
+    `meaning` is a sentence for the report. A measure that is not `shown` is in JSON and CSV only. With `has_interval`,
+    the 95 % interval of the mean is given too.
+    """
+
+    name: str
+    score: Callable[[Sequence[str], Groups], float]
+    meaning: str
+    shown: bool = True
+    has_interval: bool = False
+
+
+def _recall_at(k: int, *, shown: bool = True, has_interval: bool = False) -> Measure:
+    meaning = f"The share of the needed tools among the first {k}."
+    return Measure(f"R@{k}", lambda retrieved, gold: recall(retrieved, gold, k), meaning, shown, has_interval)
+
+
+MEASURES = (
+    _recall_at(1),
+    _recall_at(3, shown=False),  # tables would be too wide
+    _recall_at(5, has_interval=True),
+    _recall_at(10, shown=False),
+    Measure("NDCG@10", lambda retrieved, gold: ndcg(retrieved, gold, 10), "Binary, over the first ten."),
+    Measure(
+        "hit@5",
+        lambda retrieved, gold: hit(retrieved, gold, 5),
+        "The share of cases with a needed tool among the first five.",
+        has_interval=True,
+    ),
+    Measure(
+        "C@5",
+        lambda retrieved, gold: coverage(retrieved, gold, 5),
+        "The share of cases with all needed tools among the first five.",
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
-    """One case and what a search made of it; `error` says why there is no answer."""
+class JudgedCase:
+    """One case and the answer of a search; `error` says why there is no answer."""
 
     case: Case
     retrieved: tuple[str, ...] = ()
@@ -91,9 +125,9 @@ class Judged:
 class Summary:
     """Means over a bucket of cases.
 
-    `n_scored` counts those with gold, failed searches included; `values` are None where there are none.
-    `intervals` are of 95 %, for R@5 and hit@5 where there are cases.
-    `answered` is the share of the unanswerable cases that got an answer all the same, or failed; 0 is best.
+    `n_scored` counts those with gold, failed searches included; without such cases, `values` are None.
+    `intervals` are of 95 %, for the measures that have one, if there are such cases.
+    `answered` is the share of the unanswerable cases that got an answer nevertheless, or failed; 0 is best.
     """
 
     n: int
@@ -105,32 +139,45 @@ class Summary:
     answered: float | None
 
 
-def summarise(judged: Iterable[Judged]) -> Summary:
+def summarise(judged: Iterable[JudgedCase], measures: Sequence[Measure] = MEASURES) -> Summary:
     """The means of every measure over a bucket."""
     bucket = list(judged)
     scored = [each for each in bucket if each.case.gold]
     unanswerable = [each for each in bucket if not each.case.gold]
-    values = {name: [value(each, name) for each in scored] for name in MEASURES}
+    values = {measure.name: [score_of(each, measure) for each in scored] for measure in measures}
     return Summary(
         n=len(bucket),
         n_scored=len(scored),
         n_unanswerable=len(unanswerable),
         errors=sum(each.error is not None for each in bucket),
         values={name: mean(of) for name, of in values.items()},
-        intervals={name: interval(values[name]) for name in WITH_INTERVAL if scored},
+        intervals={each.name: interval(values[each.name]) for each in measures if each.has_interval and scored},
         answered=mean([float(bool(each.retrieved) or each.error is not None) for each in unanswerable]),
     )
 
 
-def value(judged: Judged, measure: str) -> float:
-    """What a case with gold scores; a search that failed scores nothing."""
-    return 0.0 if judged.error else MEASURES[measure](judged.retrieved, judged.case.gold)
+def score_of(judged: JudgedCase, measure: Measure) -> float:
+    """What a case with gold scores; a search that failed scores nothing.
+
+    Raises `SetupError`, which names the measure, if it fails or gives no number from 0 to 1.
+    """
+    if judged.error:
+        return 0.0
+    try:
+        score: object = measure.score(tuple(dict.fromkeys(judged.retrieved)), judged.case.gold)
+    except Exception as error:  # a measure of another package may raise anything
+        problem = f"failed on the case {judged.case.id!r}: {type(error).__name__}: {error}"
+        raise SetupError(f"the measure {measure.name!r} {problem}") from error
+    if not isinstance(score, Real) or not 0 <= float(score) <= 1 + ROUNDING:
+        problem = f"gave {score!r} for the case {judged.case.id!r}; a score is a number from 0 to 1"
+        raise SetupError(f"the measure {measure.name!r} {problem}")
+    return float(score)
 
 
 def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
     """The 95 % interval of a mean of values between 0 and 1, by `bootstrap`.
 
-    Where all values are 0, or all 1, resampling would show no doubt at all; there it is Wilson's interval of a share.
+    If all values are 0, or all are 1, resampling would show no doubt at all; then it is Wilson's interval of a share.
     """
     n = len(values)
     if set(values) <= {0.0} or set(values) <= {1.0}:
@@ -153,9 +200,9 @@ def bootstrap(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
 
 
 def mean(values: Sequence[float]) -> float | None:
-    """The mean, or None of nothing."""
+    """The mean, or None if there are no values."""
     return sum(values) / len(values) if values else None
 
 
-def _first(retrieved: Sequence[str], k: int) -> list[str]:
+def _first_distinct(retrieved: Sequence[str], k: int) -> list[str]:
     return list(dict.fromkeys(retrieved))[:k]

@@ -1,4 +1,4 @@
-"""A report as one self-contained HTML page: no script, nothing loaded, light and dark, for a phone too."""
+"""A report as one self-contained HTML page: no script, nothing to load, light and dark, also for a phone."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from html import escape
 
 from toolsearch_evals.chart import svg
-from toolsearch_evals.report import Report, Table, described
+from toolsearch_evals.report import Report, ReportTable, described
 
 __all__ = ["page"]
 
@@ -81,8 +81,8 @@ def page(report: Report) -> str:
     )
 
 
-def _table(table: Table) -> str:
-    kept = table.telling()
+def _table(table: ReportTable) -> str:
+    kept = table.distinct_columns()
     units = [table.columns[at].unit for at in kept]
     head = "".join(f"<th{_side(table.columns[at].unit)}>{escape(table.columns[at].head)}</th>" for at in kept)
     rows = []

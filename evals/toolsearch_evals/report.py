@@ -1,26 +1,19 @@
-"""A report as data, and its forms: JSON with everything, CSV, Markdown, and the page of `toolsearch_evals.page`."""
+"""A report as data: its headline, its tables, and how their values are written. `toolsearch_evals.forms` writes it."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import os
 import platform
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
-from pathlib import Path
 from typing import Any, Literal
 
 import toolsearch
-from toolsearch import SetupError
 from toolsearch_evals.chart import Chart
 
-__all__ = ["FORMS", "Column", "Report", "Table", "counted", "environment", "shown", "write"]
-
-FORMAT = 1  # of the JSON
+__all__ = ["Column", "Report", "ReportTable", "counted", "described", "environment", "shown"]
 
 Unit = Literal["text", "count", "share", "score", "number", "milliseconds"]
 
@@ -29,7 +22,7 @@ Unit = Literal["text", "count", "share", "score", "number", "milliseconds"]
 class Column:
     """A key of the rows, its heading, and how its values are written: a "share" of 0.25 as 25.0 %.
 
-    `spread` is the key of half the width of the value's interval, which is shown behind it: ".783 ±.041".
+    `spread` is the key of half the width of the value's interval, which is shown after it: ".783 ±.041".
     """
 
     key: str
@@ -39,13 +32,13 @@ class Column:
 
     def cell(self, row: Mapping[str, Any]) -> str:
         """What stands in this column of a row."""
-        told = shown(row.get(self.key), self.unit)
+        text = shown(row.get(self.key), self.unit)
         spread = row.get(self.spread) if self.spread else None
-        return told if spread is None else f"{told} ±{shown(spread, self.unit)}"
+        return text if spread is None else f"{text} ±{shown(spread, self.unit)}"
 
 
 @dataclass(frozen=True)
-class Table:
+class ReportTable:
     """Rows are flat and JSON-ready; they may hold more than the columns show."""
 
     title: str
@@ -57,8 +50,8 @@ class Table:
         """The rows as they are shown, all columns."""
         return [[column.cell(row) for column in self.columns] for row in self.rows]
 
-    def telling(self) -> list[int]:
-        """Places of the columns that tell rows apart; a text that is the same in every row is in `full_title`."""
+    def distinct_columns(self) -> list[int]:
+        """Positions of the columns that distinguish rows; a text that is the same in every row is in `full_title`."""
         return [at for at, column in enumerate(self.columns) if column.key not in self._same()]
 
     @property
@@ -90,16 +83,16 @@ def environment() -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Report:
-    """One evaluation. `headline` is what it found, in sentences; `measured` says how; `limits` what it does not show.
+    """One evaluation. `headline` says what it found, `measured` how, and `limits` what it does not show.
 
-    The first table is the whole result and what the CSV holds; `data` is what the JSON holds beside it.
+    The first table is the whole result, and what the CSV holds; `data` is what the JSON holds in addition.
     """
 
     kind: str
     title: str
     headline: tuple[str, ...]
     parameters: Mapping[str, Any]
-    tables: tuple[Table, ...]
+    tables: tuple[ReportTable, ...]
     measured: tuple[str, ...]
     limits: tuple[str, ...]
     charts: tuple[Chart, ...] = ()
@@ -109,7 +102,7 @@ class Report:
 
 
 def shown(value: Any, unit: Unit) -> str:
-    """A value as a person reads it; what is not known is a dash, never 0."""
+    """A value as people read it; an unknown value is a dash, never 0."""
     if value is None or value == "":
         return "–"
     if unit == "text":
@@ -130,51 +123,6 @@ def counted(number: int, what: str) -> str:
     return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
 
 
-def as_json(report: Report) -> str:
-    """Everything the report knows."""
-    tables = [{"title": t.title, "note": t.note, "rows": list(t.rows)} for t in report.tables]
-    whole = {
-        "format": FORMAT,
-        "kind": report.kind,
-        "title": report.title,
-        "when": report.when,
-        "headline": report.headline,
-        "parameters": dict(report.parameters),
-        "environment": dict(report.environment),
-        "tables": tables,
-        **report.data,
-        "measured": report.measured,
-        "limits": report.limits,
-    }
-    return json.dumps(whole, ensure_ascii=False, indent=1) + "\n"
-
-
-def as_csv(report: Report) -> str:
-    """The rows of the first table, with every key they have."""
-    rows = report.tables[0].rows
-    text = io.StringIO(newline="")
-    writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return text.getvalue()
-
-
-def as_markdown(report: Report) -> str:
-    """The page as text: headline, tables, how it was measured, limits."""
-    parts = [f"# {report.title}", *report.headline]
-    for table in report.tables:
-        lines = [
-            _row([column.head for column in table.columns]),
-            _row(["---" if column.unit == "text" else "---:" for column in table.columns]),
-            *(_row(cells) for cells in table.cells()),
-        ]
-        parts += [f"## {table.title}", "\n".join(lines), *([table.note] if table.note else [])]
-    parts += ["## How it was measured", "\n".join(f"- {line}" for line in report.measured)]
-    parts += ["## What it does not show", "\n".join(f"- {line}" for line in report.limits)]
-    parts += [f"{report.when} · {described(report.environment)} · {described(report.parameters)}"]
-    return "\n\n".join(parts) + "\n"
-
-
 def described(values: Mapping[str, Any]) -> str:
     """Names and values in a line, nested ones unfolded, unknown ones left out."""
     flat = {
@@ -186,37 +134,3 @@ def described(values: Mapping[str, Any]) -> str:
         k: ", ".join(map(str, v)) if isinstance(v, list | tuple) else str(v) for k, v in flat.items() if v is not None
     }
     return "; ".join(f"{key} {text}" for key, text in texts.items() if text)
-
-
-def _row(cells: Sequence[str]) -> str:
-    escaped = [cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;") for cell in cells]
-    return f"| {' | '.join(escaped)} |"
-
-
-def as_html(report: Report) -> str:
-    """One self-contained page."""
-    from toolsearch_evals.page import page
-
-    return page(report)
-
-
-FORMS: dict[str, Callable[[Report], str]] = {
-    "json": as_json,
-    "csv": as_csv,
-    "md": as_markdown,
-    "html": as_html,
-}
-
-
-def write(report: Report, folder: Path) -> list[Path]:
-    """Writes `report.json`, `.csv`, `.md` and `.html` into a folder, which is made if need be."""
-    files = []
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        for form, make in FORMS.items():
-            file = folder / f"report.{form}"
-            file.write_text(make(report), "utf-8", newline="\n")
-            files.append(file)
-    except OSError as error:
-        raise SetupError(f"the report cannot be written to {str(folder)!r}: {error.strerror}") from None
-    return files

@@ -7,23 +7,21 @@ the first of that order. So a larger catalog has all the tools of a smaller one,
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
-from itertools import pairwise
-from operator import add
 from typing import Any, Literal
 
 from toolsearch import Catalog, Settings, SetupError, Tool, ToolSearch
-from toolsearch.tokens import TokenCounter, counter
+from toolsearch.tokens import counter
 from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.cases import Case, Dataset
-from toolsearch_evals.measures import mean
-from toolsearch_evals.replies import format_of
-from toolsearch_evals.scripted import Played, answer, play
-from toolsearch_evals.usage import Meter, Usage
+from toolsearch_evals.format_plugins import format_of
+from toolsearch_evals.formats import WireFormat
+from toolsearch_evals.savings_rows import BreakEven, SavingsRow, break_even_of, savings_row
+from toolsearch_evals.scripted import PlayedConversation, answer, play
+from toolsearch_evals.token_usage import TokenMeter, tokenizer
 
-__all__ = ["SIZES", "BreakEven", "Plan", "Swept", "break_even", "conversations_of", "sweep"]
+__all__ = ["SIZES", "SweepPlan", "SweepResult", "conversations_of", "sweep"]
 
 SIZES = (5, 10, 20, 30, 50, 75, 100, 150, 200, 300)
 Mode = Literal["append", "bridge"]
@@ -31,8 +29,8 @@ Tick = Callable[[str], None]
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What is played. Without `sizes`, those of `SIZES` that the catalog allows, and all of it.
+class SweepPlan:
+    """What is played. Without `sizes`, these are the ones in `SIZES` that the catalog allows, and all of its tools.
 
     A cached token costs `cached_weight` and a written one `output_weight` of an uncached one.
     """
@@ -49,26 +47,18 @@ class Plan:
     output_weight: float = 5.0
 
 
-@dataclass(frozen=True, slots=True)
-class BreakEven:
-    """From how many tools on an arm is cheaper than sending all of them; None if it never is."""
-
-    index: str
-    mode: str
-    wire: str
-    tokens: float | None
-    cost: float | None
-
-
 @dataclass(frozen=True)
-class Swept:
-    """Rows, one for each size, wire and arm; break-evens, one for each wire and arm."""
+class SweepResult:
+    """Rows, one for each size, wire and arm; break-evens, one for each wire and arm.
 
-    rows: list[dict[str, Any]]
+    `tokenizers` say by wire how its tokens were counted.
+    """
+
+    rows: list[SavingsRow]
     break_evens: list[BreakEven]
     refused: list[str]
     quarantined: list[str]
-    counter: TokenCounter
+    tokenizers: dict[str, str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,52 +68,55 @@ class _Arm:
 
 
 _STATIC = _Arm("none", "static")
-_Cell = tuple[int, str, _Arm]  # size, wire, arm
+_Cells = dict[tuple[int, str, _Arm], list[tuple[int, PlayedConversation]]]  # by size, wire and arm: seeds and runs
 
 
-def sweep(dataset: Dataset, cases: Sequence[Case], plan: Plan, tick: Tick = lambda _: None) -> Swept:
+def sweep(
+    dataset: Dataset,
+    cases: Sequence[Case],
+    plan: SweepPlan,
+    tick: Tick = lambda _: None,
+    *,
+    formats: Mapping[str, WireFormat] | None = None,
+) -> SweepResult:
     """Plays the plan's conversations with these cases in catalogs of every size.
 
-    `tick` is called after each conversation. Raises `SetupError` for a size the catalog or a conversation cannot have.
+    `formats` are wires by name, besides ours and those of installed packages. `tick` is called after each conversation.
+    Raises `SetupError` for a size the catalog or a conversation cannot have.
     """
     catalog = dataset.catalog()
     tools = {tool.id: tool for tool in catalog}
     sizes = _sizes(plan, len(tools))
-    formats = {wire: format_of(wire) for wire in plan.wires}
-    meter = Meter(counter())
+    forms = {wire: format_of(wire, formats) for wire in plan.wires}
+    meter = TokenMeter(counter())
     arms = [_STATIC, *(_Arm(index, mode) for index in plan.indexes for mode in plan.modes)]
-    cells: dict[_Cell, list[tuple[int, Played]]] = {}
+    cells: _Cells = {}
     for seed, talk in _conversations(cases, tools, plan, sizes[0]):
         for size in sizes:
-            held = [tools[i] for i in talk.tools[:size]]
+            catalog_tools = [tools[i] for i in talk.tools[:size]]
             for arm in arms:
-                search = _search(held, arm)
-                for wire, form in formats.items():
+                search = _search(catalog_tools, arm)
+                for wire, form in forms.items():
                     played = play(search, talk.cases, form, meter, one_by_one=plan.one_by_one)
                     cells.setdefault((size, wire, arm), []).append((seed, played))
                     tick(f"{size} tools, {arm.mode} {label(arm.index)}")
-    rows = [
-        _row((size, wire, arm), cells[size, wire, _STATIC], cells[size, wire, arm], plan)
-        for wire in plan.wires
-        for arm in arms[1:]
-        for size in sizes
-    ]
-    return Swept(
-        rows,
-        [_break_even(rows, arm, wire) for wire in plan.wires for arm in arms[1:]],
-        [told for runs in cells.values() for _, played in runs for told in played.refused],
+    by_arm = [[_row(cells, size, wire, arm, plan) for size in sizes] for wire in plan.wires for arm in arms[1:]]
+    return SweepResult(
+        [row for rows in by_arm for row in rows],
+        [break_even_of(rows) for rows in by_arm],
+        [call for runs in cells.values() for _, played in runs for call in played.refused],
         [f"{entry.name}: {entry.reason}" for entry in catalog.quarantined],
-        meter.counter,
+        {wire: tokenizer(meter.counter, is_public=form.tokenizer_is_public) for wire, form in forms.items()},
     )
 
 
-def conversations_of(plan: Plan, tools: int) -> int:
-    """How many conversations the plan plays, for a data set of so many tools: what a progress bar counts to."""
+def conversations_of(plan: SweepPlan, tools: int) -> int:
+    """How many conversations the plan plays on a data set of so many tools; a progress bar counts up to it."""
     arms = 1 + len(plan.indexes) * len(plan.modes)
     return plan.seeds * plan.conversations * len(_sizes(plan, tools)) * arms * len(plan.wires)
 
 
-def _sizes(plan: Plan, most: int) -> list[int]:
+def _sizes(plan: SweepPlan, most: int) -> list[int]:
     for size in plan.sizes:
         if not 1 <= size <= most:
             raise SetupError(f"a catalog of {size} tools cannot be made: the data set has {most}. Pass 1 to {most}.")
@@ -132,16 +125,16 @@ def _sizes(plan: Plan, most: int) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class _Conversation:
-    """Its cases, and all tools in the order in which catalogs take them."""
+    """Its cases, and all tools in the order in which catalogs get them."""
 
     cases: tuple[Case, ...]
     tools: tuple[str, ...]
 
 
 def _conversations(
-    cases: Sequence[Case], tools: dict[str, Tool], plan: Plan, smallest_catalog: int
+    cases: Sequence[Case], tools: dict[str, Tool], plan: SweepPlan, smallest_catalog: int
 ) -> Iterator[tuple[int, _Conversation]]:
-    """The conversations of each seed. A case whose tools would not fit the smallest catalog is put off."""
+    """The conversations of each seed. A case whose tools would not fit into the smallest catalog has to wait."""
     usable = [case for case in cases if all(any(i in tools for i in group) for group in case.gold)]
     for seed in range(plan.seeds):
         rng = random.Random(seed)
@@ -163,14 +156,14 @@ def _conversations(
                     break
             if len(chosen) < plan.turns:
                 raise SetupError(
-                    f"{plan.turns} turns cannot be made: of the {len(usable)} cases, only {len(chosen)} fit a "
-                    f"catalog of {smallest_catalog} tools together. Ask for fewer turns or a larger least size."
+                    f"{plan.turns} turns cannot be made: of the {len(usable)} cases, only {len(chosen)} fit into a "
+                    f"catalog of {smallest_catalog} tools together. Ask for fewer turns or a larger smallest size."
                 )
             yield seed, _Conversation(tuple(chosen), tuple(dict.fromkeys([*needed, *order])))
 
 
 class _NoIndex:
-    """What a conversation without search needs of an index."""
+    """The index of a conversation without search: it is never asked."""
 
     name = "none"
 
@@ -180,92 +173,21 @@ class _NoIndex:
         return []
 
 
-def _search(held: list[Tool], arm: _Arm) -> ToolSearch:
+def _search(tools: list[Tool], arm: _Arm) -> ToolSearch:
     if arm == _STATIC:
-        return ToolSearch(Catalog(held), _NoIndex(), run=answer, mode="static", max_tools=len(held) + 2)
+        return ToolSearch(Catalog(tools), _NoIndex(), run=answer, mode="static", max_tools=len(tools) + 2)
     settings = Settings.from_mapping({"mode": arm.mode})
-    return ToolSearch(Catalog(held), open_backend(arm.index), run=answer, settings=settings)
+    return ToolSearch(Catalog(tools), open_backend(arm.index), run=answer, settings=settings)
 
 
-def _row(cell: _Cell, static: list[tuple[int, Played]], runs: list[tuple[int, Played]], plan: Plan) -> dict[str, Any]:
-    size, wire, arm = cell
-    played = [each for _, each in runs]
-    before, after = _per_conversation([each for _, each in static]), _per_conversation(played)
-    by_seed = [
-        _saving(_total(_of_seed(static, seed)), _total(_of_seed(runs, seed))) for seed in sorted({s for s, _ in runs})
-    ]
-    costs = [_cost(usage, plan) for usage in (before, after)]
-    turns = [turn for each in played for turn in each.turns]
-    answerable = [turn for turn in turns if turn.case.gold]
-    row: dict[str, Any] = {
-        "wire": wire,
-        "index": label(arm.index),
-        "mode": arm.mode,
-        "tools": size,
-        "conversations": len(played),
-        "static tokens": sum(before.values()),
-        "tokens": sum(after.values()),
-        "saving": _saving(sum(before.values()), sum(after.values())),
-        "saving, worst seed": min(by_seed),
-        "saving, best seed": max(by_seed),
-        "static cost": costs[0],
-        "cost": costs[1],
-        "cost saving": _saving(*costs),
-        "success": mean([float(turn.served) for turn in answerable]),
-    }
-    for wording in ("user", "agent"):
-        row[f"success, {wording} wording"] = mean(
-            [float(turn.served) for turn in answerable if turn.case.wording == wording]
-        )
-    return row | {
-        "searches a turn": mean([turn.searches for turn in turns]),
-        "requests": mean([each.requests for each in played]),
-        "static requests": mean([each.requests for _, each in static]),
-        **{f"static {kind}": tokens for kind, tokens in before.items()},
-        **after,
-    }
-
-
-def _per_conversation(played: Sequence[Played]) -> dict[str, float]:
-    usage: Usage = reduce(add, (each.usage for each in played), Usage())
-    return {
-        "uncached": usage.uncached / len(played),
-        "cached": usage.cached / len(played),
-        "output": usage.output / len(played),
-    }
-
-
-def _cost(tokens: dict[str, float], plan: Plan) -> float:
-    return tokens["uncached"] + plan.cached_weight * tokens["cached"] + plan.output_weight * tokens["output"]
-
-
-def _of_seed(runs: list[tuple[int, Played]], seed: int) -> list[Played]:
-    return [played for of, played in runs if of == seed]
-
-
-def _total(played: Sequence[Played]) -> int:
-    return sum(each.usage.total for each in played)
-
-
-def _saving(before: float, after: float) -> float:
-    return (before - after) / before
-
-
-def _break_even(rows: Sequence[dict[str, Any]], arm: _Arm, wire: str) -> BreakEven:
-    mine = [row for row in rows if (row["index"], row["mode"], row["wire"]) == (label(arm.index), arm.mode, wire)]
-    plain, cost = (break_even([(row["tools"], row[key]) for row in mine]) for key in ("saving", "cost saving"))
-    return BreakEven(label(arm.index), arm.mode, wire, plain, cost)
-
-
-def break_even(savings: Sequence[tuple[float, float]]) -> float | None:
-    """The number of tools from which on the saving stays above 0, interpolated between two sizes of the sweep.
-
-    `savings` are (tools, saving) by number of tools. The smallest number, if all of them save (it is then a bound);
-    None, if the largest does not.
-    """
-    if not savings or savings[-1][1] <= 0:
-        return None
-    for (few, loss), (many, gain) in reversed(list(pairwise(savings))):
-        if loss <= 0:
-            return few + (many - few) * -loss / (gain - loss)
-    return savings[0][0]
+def _row(cells: _Cells, size: int, wire: str, arm: _Arm, plan: SweepPlan) -> SavingsRow:
+    return savings_row(
+        wire,
+        label(arm.index),
+        arm.mode,
+        size,
+        static=cells[size, wire, _STATIC],
+        searched=cells[size, wire, arm],
+        cached_weight=plan.cached_weight,
+        output_weight=plan.output_weight,
+    )

@@ -1,12 +1,13 @@
 """A scripted model in a real session: it plays a conversation through a wire, and every request is counted.
 
-It knows which tools are right, and never calls another. So what is compared is what the requests carry, and whether the
-search finds the right tools; how well a model reads long lists of tools is not.
+It knows which tools are right, and never calls another one. So this compares what the requests carry and whether the
+search finds the right tools; it does not compare how well a model reads long lists of tools.
 
-With search, a turn goes: what is loaded already is called; for the rest one search call with a query a capability. A
-miss costs a second search with the same words and the largest limit, and a third with the content words alone; then it
-says that it cannot. Static, every definition is in every request and the right tool is called at once. A request that
-no tool can meet costs one search, and then the answer that there is no tool for it.
+With search, a turn goes like this: the model calls the tools that are loaded already. For the rest it makes one search
+call, with a query for each capability. A miss costs a second search with the same words and the largest limit, and a
+third with the content words alone; then the model says that it cannot do it. In static mode, every definition is in
+every request, and the right tool is called at once. A request that no tool can meet costs one search, and then the
+answer that no tool can do it.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolsearch import Session, Settings, Tool, ToolCall, ToolContext, ToolResult, ToolSearch
-from toolsearch_evals.arguments import smallest
+from toolsearch_evals.argument_maker import smallest_arguments
 from toolsearch_evals.cases import Case
-from toolsearch_evals.replies import Format
-from toolsearch_evals.usage import Meter, Usage
+from toolsearch_evals.formats import WireFormat
+from toolsearch_evals.token_usage import TokenMeter, TokenUsage
 
-__all__ = ["Played", "Turn", "answer", "play"]
+__all__ = ["PlayedConversation", "PlayedTurn", "answer", "play"]
 
 SYSTEM = "You are a helpful assistant. Use the tools to do what the user asks. Be brief, and say what you did."
 DONE = "Done. I have taken care of it; the details are in the result above. Tell me if you want anything changed."
@@ -46,7 +47,7 @@ _STOP = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PlayedTurn:
     """One case as it went. `served`: each needed tool, or an alternative of it, was called and ran."""
 
     case: Case
@@ -56,11 +57,11 @@ class Turn:
 
 
 @dataclass
-class Played:
-    """A conversation: its turns, what it cost, and the calls that a session refused, of which there should be none."""
+class PlayedConversation:
+    """A conversation: its turns, what it cost, and the calls that the session refused (none, if all goes well)."""
 
-    turns: list[Turn] = field(default_factory=list)
-    usage: Usage = field(default_factory=Usage)
+    turns: list[PlayedTurn] = field(default_factory=list)
+    usage: TokenUsage = field(default_factory=TokenUsage)
     refused: list[str] = field(default_factory=list)
 
     @property
@@ -72,26 +73,28 @@ class Played:
         return sum(turn.searches for turn in self.turns)
 
 
-def play(search: ToolSearch, cases: Sequence[Case], form: Format, meter: Meter, *, one_by_one: bool = False) -> Played:
+def play(
+    search: ToolSearch, cases: Sequence[Case], form: WireFormat, meter: TokenMeter, *, one_by_one: bool = False
+) -> PlayedConversation:
     """Plays the cases as successive turns of one new session of `search`, in its mode.
 
     The tools a turn needs are called together in one reply, or `one_by_one`, which takes a request for each.
     """
-    talk = _Talk(search, form, meter)
+    talk = _ModelSession(search, form, meter)
     for case in cases:
         searches, requests = talk.searches, talk.requests
-        served = _turn(talk, case, search.settings, one_by_one)
-        talk.played.turns.append(Turn(case, served, talk.searches - searches, talk.requests - requests))
+        served = _play_turn(talk, case, search.settings, one_by_one)
+        talk.played.turns.append(PlayedTurn(case, served, talk.searches - searches, talk.requests - requests))
     return talk.played
 
 
-class _Talk:
-    """The conversation so far, and the one thing that can be done with it: let the model reply."""
+class _ModelSession:
+    """The conversation so far; the model replies to it with text or with calls."""
 
-    def __init__(self, search: ToolSearch, form: Format, meter: Meter) -> None:
+    def __init__(self, search: ToolSearch, form: WireFormat, meter: TokenMeter) -> None:
         self.search = search
         self.session: Session = search.session()
-        self.played = Played()
+        self.played = PlayedConversation()
         self.searches = self.requests = 0
         self.can_call: frozenset[str] = frozenset()
         self._form, self._meter = form, meter
@@ -100,23 +103,23 @@ class _Talk:
         self._before: dict[str, Any] | None = None
 
     def user(self, text: str) -> None:
-        self._messages.append({"role": "user", "content": text})
+        self._messages.append(self._form.user_message(text))
         self._look()
 
     def _look(self) -> None:
-        """What the next request will carry, and so what the model can call in its reply to it."""
+        """Notes what the next request will carry, and so what the model can call in its reply."""
         self._tools = self._form.wire.tools_for(self.session)
         self.can_call = frozenset(tool.id for tool in self.session.loaded)
 
     def say(self, text: str) -> None:
-        self._send(self._form.saying(text))
+        self._send(self._form.reply_with_text(text))
 
     def call(self, calls: Sequence[tuple[str, dict[str, Any]]]) -> list[ToolResult]:
         """The model calls tools by name; the session answers, and the answers go back with the next request."""
         made = [
             ToolCall(f"call_{self.requests + 1}_{at}", name, arguments) for at, (name, arguments) in enumerate(calls, 1)
         ]
-        reply = self._send(self._form.calling(made))
+        reply = self._send(self._form.reply_with_calls(made))
         answered = [(call, self.session.handle(call)) for call in self._form.wire.calls_in(reply)]
         self._messages += self._form.wire.results_for(answered)
         self._look()
@@ -132,7 +135,7 @@ class _Talk:
         return reply
 
 
-def _turn(talk: _Talk, case: Case, settings: Settings, one_by_one: bool) -> bool:
+def _play_turn(talk: _ModelSession, case: Case, settings: Settings, one_by_one: bool) -> bool:
     talk.user(case.query)
     if not case.gold:
         if talk.session.mode != "static":
@@ -156,7 +159,7 @@ def _turn(talk: _Talk, case: Case, settings: Settings, one_by_one: bool) -> bool
     return served
 
 
-def _search(talk: _Talk, queries: Sequence[str], limit: int | None) -> None:
+def _search(talk: _ModelSession, queries: Sequence[str], limit: int | None) -> None:
     arguments: dict[str, Any] = {"queries": list(queries)}
     if limit is not None:
         arguments["limit"] = limit
@@ -166,11 +169,11 @@ def _search(talk: _Talk, queries: Sequence[str], limit: int | None) -> None:
             talk.played.refused.append(f"{result.name}: {result.content}")
 
 
-def _use(talk: _Talk, tools: Sequence[Tool]) -> bool:
-    """Calls tools in one reply; whether all of them ran."""
+def _use(talk: _ModelSession, tools: Sequence[Tool]) -> bool:
+    """Calls tools in one reply. True if all of them ran."""
     calls = []
     for tool in tools:
-        name, arguments = talk.search.catalog.provider_name(tool.id), smallest(tool.input_schema)
+        name, arguments = talk.search.catalog.provider_name(tool.id), smallest_arguments(tool.input_schema)
         if talk.session.mode == "bridge":
             calls.append((talk.search.settings.call_tool, {"name": name, "arguments": arguments}))
         else:
@@ -181,12 +184,12 @@ def _use(talk: _Talk, tools: Sequence[Tool]) -> bool:
 
 
 def content_words(query: str) -> str:
-    """The words of a query that carry meaning, in order; all of them if none does."""
+    """The words of a query that carry meaning, in order; the whole query if none does."""
     words = re.findall(r"[^\W_][\w'-]*", query)
     return " ".join(word for word in words if word.lower() not in _STOP) or query
 
 
 def answer(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> str:
-    """The executor of every scripted tool."""
+    """What every scripted tool returns."""
     del tool, arguments, context
     return json.dumps(RESULT)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 from toolsearch import SetupError
 from toolsearch_evals.cases import Dataset
-from toolsearch_evals.replies import FORMATS
-from toolsearch_evals.report import Column, Report, Table
-from toolsearch_evals.savings import Plan, Swept, sweep
-from toolsearch_evals.usage import tokenizer
+from toolsearch_evals.report import Column, Report, ReportTable
+from toolsearch_evals.savings import SweepPlan, SweepResult, sweep
+from toolsearch_evals.savings_rows import SavingsRow
 
 __all__ = ["PUBLISHED", "spring_plan", "spring_report"]
 
@@ -29,38 +28,37 @@ PUBLISHED = (
 Tick = Callable[[str], None]
 
 
-def spring_plan(dataset: Dataset, plan: Plan) -> Plan:
+def spring_plan(dataset: Dataset, plan: SweepPlan) -> SweepPlan:
     """The plan in this setting: each case that needs three tools is one conversation of one turn."""
     cases = [case for case in dataset.cases if len(case.gold) == NEEDED]
     if not cases or len(dataset.definitions) < TOOLS:
         raise SetupError(
-            f"the data set {dataset.name!r} cannot play this setting: it needs {TOOLS} tools (there are "
+            f"the data set {dataset.name!r} does not allow this setting: it needs {TOOLS} tools (there are "
             f"{len(dataset.definitions)}) and a case with {NEEDED} needed tools (there are {len(cases)})"
         )
     return replace(plan, sizes=(TOOLS,), turns=1, conversations=len(cases))
 
 
-def spring_report(dataset: Dataset, plan: Plan, tick: Tick = lambda _: None) -> Report:
-    """Savings by wire and index, the tools called together and one by one, beside what was published."""
+class SpringRow(SavingsRow):
+    """A row of the sweep, and whether the needed tools were called "together" or "one by one"."""
+
+    calls: str
+
+
+def spring_report(dataset: Dataset, plan: SweepPlan, tick: Tick = lambda _: None) -> Report:
+    """Savings by wire and index, with the tools called together and one by one, next to the published figures."""
     plan = spring_plan(dataset, plan)
     cases = [case for case in dataset.cases if len(case.gold) == NEEDED]
     ways = {
         "together": sweep(dataset, cases, plan, tick),
         "one by one": sweep(dataset, cases, replace(plan, one_by_one=True), tick),
     }
-    rows: list[dict[str, Any]] = [{"calls": way} | row for way, swept in ways.items() for row in swept.rows]
-    tokenizers = {w: tokenizer(ways["together"].counter, is_public=FORMATS[w].tokenizer_is_public) for w in plan.wires}
-    low, high = min(row["saving"] for row in rows), max(row["saving"] for row in rows)
+    rows: list[SpringRow] = [{"calls": way, **row} for way, swept in ways.items() for row in swept.rows]
+    tokenizers = ways["together"].tokenizers
     return Report(
         kind="spring",
         title="Spring's published setting: 28 tools, 3 of them needed",
-        headline=(
-            f"On our data search saves {low:.0%} to {high:.0%} of the tokens; Spring published 34% to 64%.",
-            (
-                f"The needed tools were found and called in {rows[0]['success']:.0%} of the requests "
-                f"({rows[0]['index']}); what was published has no such figure."
-            ),
-        ),
+        headline=_headline(rows),
         parameters={
             "data set": dataset.key,
             "tools": TOOLS,
@@ -68,21 +66,36 @@ def spring_report(dataset: Dataset, plan: Plan, tick: Tick = lambda _: None) -> 
             "cases": len(cases),
             "seeds": plan.seeds,
         },
-        tables=(Table("Here", _HERE, rows), Table("As published", _THERE, _published())),
-        measured=(
-            (
-                f"{len(cases)} cases with three needed tools, each one conversation of one turn, among "
-                f"{TOOLS - NEEDED} other tools; {plan.seeds} seeded choices of the others. The model searches once "
-                "with one query a needed tool, and calls the tools together in one reply, or one by one."
-            ),
-            "Tokenizer: " + "; ".join(f"{wire}: {name}" for wire, name in tokenizers.items()) + ".",
-            "Otherwise as in `toolsearch eval savings`: whole conversations, exact payloads, a scripted model.",
-        ),
+        tables=(ReportTable("Here", _HERE, rows), ReportTable("As published", _THERE, _published())),
+        measured=_measured(len(cases), plan.seeds, tokenizers),
         limits=(
             "The tools differ, and how many requests the published runs took with all tools sent is not known.",
             "The published figures come from one task, one run a cell, with real models; ours from a scripted one.",
         ),
         data={"tokenizers": tokenizers, "refused_calls": _refused(ways)},
+    )
+
+
+def _headline(rows: Sequence[SpringRow]) -> tuple[str, ...]:
+    low, high = min(row["saving"] for row in rows), max(row["saving"] for row in rows)
+    return (
+        f"On our data search saves {low:.0%} to {high:.0%} of the tokens; Spring published 34% to 64%.",
+        (
+            f"The needed tools were found and called in {rows[0]['success']:.0%} of the requests "
+            f"({rows[0]['index']}); what was published has no such figure."
+        ),
+    )
+
+
+def _measured(cases: int, seeds: int, tokenizers: dict[str, str]) -> tuple[str, ...]:
+    return (
+        (
+            f"{cases} cases with three needed tools, each one conversation of one turn, among "
+            f"{TOOLS - NEEDED} other tools; {seeds} seeded choices of the others. The model searches once "
+            "with one query a needed tool, and calls the tools together in one reply, or one by one."
+        ),
+        "Tokenizer: " + "; ".join(f"{wire}: {name}" for wire, name in tokenizers.items()) + ".",
+        "Otherwise as in `toolsearch eval savings`: whole conversations, exact payloads, a scripted model.",
     )
 
 
@@ -115,5 +128,5 @@ def _published() -> list[dict[str, Any]]:
     ]
 
 
-def _refused(ways: dict[str, Swept]) -> list[str]:
-    return [told for swept in ways.values() for told in swept.refused]
+def _refused(ways: dict[str, SweepResult]) -> list[str]:
+    return [call for swept in ways.values() for call in swept.refused]

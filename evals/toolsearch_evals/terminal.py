@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Literal
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
@@ -12,7 +12,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from toolsearch_evals.report import Report, Table
+from toolsearch_evals.report import Report, ReportTable
+from toolsearch_evals.savings_rows import SavingsRow
 
 __all__ = ["bars", "progress", "show"]
 
@@ -20,7 +21,7 @@ BAR = 44  # characters
 
 
 def show(report: Report, console: Console, tables: int | None = None) -> None:
-    """Headline and tables; with a number, only the first so many tables."""
+    """Prints the headline and the tables; with a number, only that many tables."""
     console.print(Text(f"\n{report.title}", style="bold"))
     for sentence in report.headline:
         console.print(Text(sentence))
@@ -31,9 +32,9 @@ def show(report: Report, console: Console, tables: int | None = None) -> None:
             console.print(Text(table.note, style="dim"))
 
 
-def _table(table: Table) -> RichTable:
+def _table(table: ReportTable) -> RichTable:
     made = RichTable(box=SIMPLE_HEAD, padding=0, pad_edge=False)
-    kept = table.telling()
+    kept = table.distinct_columns()
     for at in kept:
         column = table.columns[at]
         words = [*column.head.split(), *(cells[at] for cells in table.cells())]
@@ -44,25 +45,25 @@ def _table(table: Table) -> RichTable:
     return made
 
 
-def bars(rows: Sequence[Mapping[str, Any]], console: Console) -> None:
-    """Tokens of a conversation by number of tools, sent all and searched, as bars; the rows are of one arm and wire."""
+def bars(rows: Sequence[SavingsRow], console: Console) -> None:
+    """Prints bars: tokens of a conversation by number of tools, all sent and searched, for rows of one arm and wire."""
     first = rows[0]
     console.print(
         Text(f"\nTokens of a conversation ({first['wire']}, {first['mode']}, {first['index']})", style="bold")
     )
     most = max(max(row["static tokens"], row["tokens"]) for row in rows)
     for row in rows:
-        for label, key, style in (
-            (f"{row['tools']:>5} tools, all sent", "static tokens", "grey50"),
-            ("searched", "tokens", "blue"),
+        for label, tokens, style in (
+            (f"{row['tools']:>5} tools, all sent", row["static tokens"], "grey50"),
+            ("searched", row["tokens"], "blue"),
         ):
-            bar = "█" * max(1, round(BAR * row[key] / most))
-            console.print(Text(f"{label:>21}  ").append(bar, style=style).append(f" {row[key]:,.0f}"))
+            bar = "█" * max(1, round(BAR * tokens / most))
+            console.print(Text(f"{label:>21}  ").append(bar, style=style).append(f" {tokens:,.0f}"))
 
 
 @contextmanager
 def progress(total: int | None, console: Console) -> Generator[Callable[[str], None]]:
-    """A progress bar on the error stream; what it yields is called after each step with what was done."""
+    """A progress bar. Call what it yields after each step, with a description of what was done."""
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=total)

@@ -1,8 +1,16 @@
 """The search backends of toolsearch, one module each; opened by name through `toolsearch.open_index`.
 
-document    how a tool becomes text        text, stem   the one lexical analysis chain
-impacts     what a word weighs, and what is evidence    folders     an index on disk, shared and checked
-confidence  what is known of a hit, and how sure that makes it
-keyword     fielded BM25, the default      regex        patterns and plain words in a linear-time engine
-whoosh, tantivy   `keyword` in a folder    faiss        `vector` for large catalogs
+The indexes
+  keyword    fielded BM25                            regex    patterns and plain words in a linear-time engine
+  vector     meaning, by the vectors of an encoder   hybrid   `keyword` and `vector` blended
+  whoosh, tantivy   `keyword` in a folder            faiss    `vector` for large catalogs
+  default    what "auto" opens: `hybrid`, or `keyword` where no encoder is installed
+What they are made of
+  document   how a tool becomes text                 text, stem   how text becomes words
+  bm25f      what a word of a tool weighs            postings     which tools hold a word, and its weight in each
+  query      how a query is read                     spelling     what a misspelt word may stand for
+  vectors    a matrix of vectors by tool             faiss_matrix one that faiss helps to search
+  encoders   text to vectors: a package of its own
+  word_engine   what whoosh and tantivy share        on_disk      a folder for an index, shared and checked
+  fitted_confidence   what is known of a hit, and the probability that it is relevant
 """

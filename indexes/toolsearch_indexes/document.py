@@ -13,10 +13,10 @@ __all__ = ["FIELDS", "PASSAGES", "Field", "passages", "texts"]
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """`weight`: what a word counts here. `pivot`: words up to which length costs nothing (Singhal et al., 1996).
+    """`weight`: what a word counts here. `pivot`: how many words cost nothing (Singhal et al., 1996).
 
-    The pivots are constants, not averages over the catalog, so what a tool scores does not depend on its neighbours
-    or on the order in which they came.
+    The pivots are constants, not averages over the catalog, so a tool's score does not depend on the other tools or on
+    the order in which they were added.
     """
 
     weight: float
@@ -34,14 +34,14 @@ FIELDS = {
     "argument texts": Field(0.25, 60),
 }
 
-# What each text weighs in the mean that is a tool's vector. Several are better than one long: the name and the first
-# sentence say what a tool is for, the rest what it is about. Measured; see docs/choose-an-index.md.
+# What each text weighs in the mean that is a tool's vector. Several texts are better than one long one: the name and
+# the first sentence say what a tool is for, the rest what it is about. Measured; see docs/choose-an-index.md.
 PASSAGES = {"all": 1.0, "first sentence": 0.5, "name": 0.5, "arguments": 0.6, "examples": 1.0, "enriched": 1.0}
 
 
 def texts(tool: Tool) -> dict[str, str]:
     """The text of each field of a tool."""
-    names, told = argument_texts(tool.input_schema)
+    names, descriptions = argument_texts(tool.input_schema)
     return {
         "name": tool.name,
         "description": " ".join(filter(None, (tool.title, tool.description))),
@@ -49,7 +49,7 @@ def texts(tool: Tool) -> dict[str, str]:
         "examples": " ".join(tool.examples),
         "enriched": " ".join(tool.enriched),
         "arguments": " ".join(names),
-        "argument texts": " ".join(told),
+        "argument texts": " ".join(descriptions),
     }
 
 
@@ -60,7 +60,7 @@ def passages(tool: Tool) -> dict[str, str]:
     """
     field = texts(tool)
     name, server = _spelled(tool.base_name), _spelled(tool.server or "")
-    found = {
+    by_kind = {
         "all": f"{server} {name}. {field['description']}".strip(),
         "first sentence": f"{name}. {next(iter(sentences(field['description'])), '')}".strip(),
         "name": f"{server} {name}".strip(),
@@ -68,7 +68,7 @@ def passages(tool: Tool) -> dict[str, str]:
         "examples": field["examples"],
         "enriched": field["enriched"],
     }
-    return {kind: text for kind, text in found.items() if text}
+    return {kind: text for kind, text in by_kind.items() if text}
 
 
 def _spelled(name: str) -> str:

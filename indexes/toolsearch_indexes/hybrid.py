@@ -1,8 +1,8 @@
 """Words and meaning together: the scores of `keyword` and `vector`, each on a scale of its own, added.
 
-Words find names and rare terms, meaning finds what is said in other words; together they beat either by several
-points. A score is 0 … 1: .4 from words and .6 from meaning, where 1 means the best of this search and a good one in
-itself.
+Words find names and rare terms; meaning finds what is said in other words. Together they beat either by several
+points. A score is 0 … 1: 0.4 from words and 0.6 from meaning. On either scale, 1 is the best hit of this search,
+provided that it is a good one in itself.
 """
 
 from __future__ import annotations
@@ -10,43 +10,80 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from toolsearch.catalog import Tool
 from toolsearch.errors import QueryError, SetupError
 from toolsearch.protocols import Scored
 from toolsearch.search.index import QUERY_CHARACTERS
-from toolsearch_indexes.confidence import DEPTH, Answer, Candidate, answer, fitted, placed, reachable, usual_cosine
+from toolsearch.support.checks import number
 from toolsearch_indexes.document import texts
 from toolsearch_indexes.encoders import Encoder, EncoderError
-from toolsearch_indexes.keyword import Found, KeywordIndex
+from toolsearch_indexes.fitted_confidence import (
+    DEPTH,
+    Candidate,
+    ScoredHits,
+    add_rank_signals,
+    count_searched,
+    shipped_fit,
+    usual_cosine,
+    with_confidence,
+)
+from toolsearch_indexes.keyword import KeywordIndex, WordHits
 from toolsearch_indexes.postings import best
+from toolsearch_indexes.query import ReadQuery
 from toolsearch_indexes.stem import stem
 from toolsearch_indexes.text import sentences, spellings
-from toolsearch_indexes.vector import NEAR, TOOLS_AT_ONCE, EncoderChanged, ToolVectors, alone, check_bars, meant
+from toolsearch_indexes.vector import (
+    NEAR,
+    TOOLS_AT_ONCE,
+    EncoderChanged,
+    ToolVectors,
+    check_bars,
+    least_cosine_alone,
+    meaning_match,
+)
 
 __all__ = ["HybridIndex"]
 
 log = logging.getLogger("toolsearch")
 
 KEYWORD_WEIGHT = 0.4
-BY_WORDS, BY_MEANING = 60, 30  # candidates of each half, at least; one that is among neither is not found
+BY_WORDS, BY_MEANING = 60, 30  # candidates of each half, at least; a tool that is among neither is not found
 SENTENCES = 8
-GOOD_WORDS = 0.6  # of the query's rarity: a hit of words below it is no full hit, even if it is the best
+GOOD_WORDS = 0.6  # share of the query's rarity: a hit of words below it is no full hit, even if it is the best
 GOOD_MEANING = 0.4  # the same as a cosine
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The whole query or one of its sentences, and what its words find."""
+
+    text: str
+    hits: WordHits
+    respelled: str  # the text with guessed words in place of misspelt ones; the text itself if none was guessed
+
+
+@dataclass(frozen=True, slots=True)
+class _TextHits:
+    """What the words and the meaning of one text find."""
+
+    words: WordHits
+    cosines: dict[str, float]
+    least_cosine: float  # from which on a cosine is evidence
 
 
 class HybridIndex:
     """Keyword and vector search in one.
 
     `encoder` is a name from the entry points `toolsearch.encoders`, or an object; a missing one is a `SetupError`.
-    `keyword_weight` is the share of the words in a score; `near` and `near_alone` are as in `VectorIndex`, for tools
-    that no words speak for. A query of several sentences is searched whole and by sentence.
+    `keyword_weight` is the share of the words in a score. `near` and `near_alone` are as in `VectorIndex`, for tools
+    that hold no word of the query. A query of several sentences is searched as a whole and sentence by sentence.
 
-    If the encoder fails later, words alone are searched, and the answer says so in `degraded`. Tools that it refuses
-    are found by their words; it is asked for them again with the next `add`.
+    If the encoder fails later, only words are searched, and the answer says so in `degraded`. Tools that the encoder
+    refuses are found by their words; the next `add` tries to encode them again.
     """
 
     name = "hybrid"
@@ -59,8 +96,7 @@ class HybridIndex:
         near: float = NEAR,
         near_alone: float | None = None,
     ) -> None:
-        if not 0 <= keyword_weight <= 1:
-            raise SetupError(f"keyword_weight is a share, 0 … 1, not {keyword_weight!r}")
+        number("keyword_weight", keyword_weight, "a share", least=0, most=1)
         check_bars(near, near_alone)
         self._words = KeywordIndex()
         self._vectors = ToolVectors(encoder)
@@ -70,6 +106,9 @@ class HybridIndex:
         self._waiting: dict[str, Tool] = {}  # tools that could not be encoded; the next `add` tries again
         self._changes = threading.RLock()
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(tools={len(self._tools)}, encoder={self.encoder!r})"
+
     def __len__(self) -> int:
         return len(self._tools)
 
@@ -78,26 +117,26 @@ class HybridIndex:
             self._words.add(tools)
             new = {tool.id: tool for tool in tools}
             self._tools |= new
-            before = [tool for tool_id, tool in self._waiting.items() if tool_id not in new]
+            waiting = [tool for tool_id, tool in self._waiting.items() if tool_id not in new]
             self._waiting = self._waiting | new
             error = None
-            for these in (before, list(new.values())):
-                for start in range(0, len(these), TOOLS_AT_ONCE):
-                    error = self._encode(these[start : start + TOOLS_AT_ONCE]) or error
+            for group in (waiting, list(new.values())):
+                for start in range(0, len(group), TOOLS_AT_ONCE):
+                    error = self._encode(group[start : start + TOOLS_AT_ONCE]) or error
             if error is not None:
-                told = "%d tools are found by their words only: they cannot be encoded"
-                log.warning(told, len(self._waiting), exc_info=error)
+                message = "%d tools are found by their words only: they cannot be encoded"
+                log.warning(message, len(self._waiting), exc_info=error)
 
     def _encode(self, tools: Sequence[Tool]) -> Exception | None:
-        """Encodes tools at once, or one by one if that fails; those that are refused go on waiting.
+        """Encodes tools together, or one by one if that fails; those that the encoder refuses go on waiting.
 
-        The last error is given back, and raised if the encoder is another one now or has encoded nothing yet because
-        it is set up wrongly. One that does not answer is not asked for each tool.
+        Returns the last error. Raises it if the encoder has changed, or has encoded nothing yet because it is set up
+        wrongly. An encoder that does not answer is not asked for each tool.
         """
-        error = self._tried(tools)
+        error = self._try(tools)
         if error is not None and len(tools) > 1:
             for tool in tools:
-                each = self._tried([tool])
+                each = self._try([tool])
                 error = each or error
                 if isinstance(each, EncoderChanged | EncoderError | OSError):
                     break
@@ -105,7 +144,7 @@ class HybridIndex:
             raise error
         return error
 
-    def _tried(self, tools: Sequence[Tool]) -> Exception | None:
+    def _try(self, tools: Sequence[Tool]) -> Exception | None:
         try:
             self._vectors.add(tools)
         except Exception as error:
@@ -126,63 +165,78 @@ class HybridIndex:
         query = query[:QUERY_CHARACTERS]
         if not self._tools or not query.strip():
             return []
-        searched = reachable(len(self._tools), among)
-        asked = [query, *_parts(query)]
-        found = [self._words.look_up(text, max(limit, BY_WORDS), among) for text in asked]
-        by_words = {tool_id: each.asked for each in reversed(found) for tool_id in each.scores}
-        repaired = [self._repaired(text, each) for text, each in zip(asked, found, strict=True)]
-        guessed = [at for at, text in enumerate(asked) if repaired[at] != text]
+        searched = count_searched(len(self._tools), among)
+        by_words = [self._search_words(text, limit, among) for text in (query, *_parts(query))]
         try:
-            spelled = [*asked, *(repaired[at] for at in guessed)]
-            ids, cosines = self._vectors.look(spelled, max(limit, BY_MEANING), among, by_words)
+            by_both = self._search_meaning(by_words, limit, among)
         except QueryError as error:
-            by_word = self._words.candidates(found[0], limit, among)
+            whole, *_ = by_words
+            candidates = self._words.candidates(whole.hits, limit, among)
             degraded = f"searched by words only: {type(error.__cause__).__name__}"
-            return answer(by_word, limit, fitted(self._words.name), searched, degraded)
-        # Of two spellings the mean: a word that no tool knows is often spelt well, and the guess another word.
-        if guessed:
-            cosines[guessed] = (cosines[guessed] + cosines[len(asked) :]) / 2
-        near = [dict(zip(ids, row, strict=True)) for row in cosines[: len(asked)].tolist()]
-        least = [self._near if each.asked.wanted else alone(self._near_alone, searched) for each in found]
-        close = {
-            i for row, bar in zip(near, least, strict=True) for i, cosine in row.items() if cosine > 0 and cosine >= bar
-        }
-        scores = self._scores(found, near)
-        first = best({i: scores[i] for i in close | by_words.keys()}, max(limit, DEPTH))
-        sense = (meant(query),)
-        says, usual = self._words.signals(found[0]), usual_cosine(near[0].values())
-        hits: list[Candidate] = []
-        for score, i in (pair for pair in first if pair[0] > 0):
-            matched = self._words.matched(by_words[i], i) if len(hits) < limit and i in by_words else ()
-            cosine = near[0].get(i, 0.0)
-            signals = {"score": score, **says(i), "cosine": cosine, "height": cosine - usual}
-            hits.append(Candidate(i, score, matched + sense if i in close else matched, signals))
-        waiting = [i for i in list(self._waiting) if among is None or i in among]
+            return with_confidence(candidates, limit, shipped_fit(self._words.name), searched, degraded)
+        candidates = add_rank_signals(self._blend(query, by_both, limit), searched)
         # It was fitted to the scores of the default weight.
         fit = self._vectors.fit(self.name) if self._weight == KEYWORD_WEIGHT else None
+        waiting = {tool_id for tool_id in list(self._waiting) if among is None or tool_id in among}
         if not waiting:
-            return answer(placed(hits, searched), limit, fit, searched)
-        many = "1 tool is" if len(waiting) == 1 else f"{len(waiting)} tools are"
-        degraded = f"{many} searched by words only: {'it' if len(waiting) == 1 else 'they'} could not be encoded"
-        return _unsure(answer(placed(hits, searched), limit, fit, searched, degraded), set(waiting))
+            return with_confidence(candidates, limit, fit, searched)
+        tools, they = ("1 tool is", "it") if len(waiting) == 1 else (f"{len(waiting)} tools are", "they")
+        degraded = f"{tools} searched by words only: {they} could not be encoded"
+        return _without_confidence(with_confidence(candidates, limit, fit, searched, degraded), waiting)
 
     @property
     def encoder(self) -> Encoder:
         """What makes the vectors."""
         return self._vectors.encoder
 
-    def _scores(self, found: Sequence[Found], near: Sequence[dict[str, float]]) -> dict[str, float]:
-        """Each candidate's score: that of the whole query, or where it has sentences the mean with the best of them."""
-        each_text = []
-        for words, cosines in zip(found, near, strict=True):
-            share = (1 - self._weight) / max([GOOD_MEANING, *cosines.values()])
-            scores = {tool_id: share * cosine if cosine > 0 else 0.0 for tool_id, cosine in cosines.items()}
-            if words.scores:
-                share = self._weight / max([GOOD_WORDS * words.asked.weight, *words.scores.values()])
-                for tool_id, score in words.scores.items():
-                    scores[tool_id] = scores.get(tool_id, 0.0) + share * score
-            each_text.append(scores)
-        whole, *parts = each_text
+    def _search_words(self, text: str, limit: int, among: AbstractSet[str] | None) -> _Text:
+        hits = self._words.look_up(text, max(limit, BY_WORDS), among)
+        return _Text(text, hits, self._respell(text, hits))
+
+    def _search_meaning(self, by_words: Sequence[_Text], limit: int, among: AbstractSet[str] | None) -> list[_TextHits]:
+        """Adds the cosines of the tools nearest to each text, and of all that the words of any text find."""
+        respelled = [at for at, text in enumerate(by_words) if text.respelled != text.text]
+        queries = [*(text.text for text in by_words), *(by_words[at].respelled for at in respelled)]
+        also = {tool_id for text in by_words for tool_id in text.hits.scores}
+        ids, cosines = self._vectors.find_nearest(queries, max(limit, BY_MEANING), among, also)
+        # Of two spellings the mean: a word that no tool knows is often spelt well, and the guess another word.
+        if respelled:
+            cosines[respelled] = (cosines[respelled] + cosines[len(by_words) :]) / 2
+        alone = least_cosine_alone(self._near_alone, count_searched(len(self._tools), among))
+        return [
+            _TextHits(text.hits, dict(zip(ids, row, strict=True)), self._near if text.hits.query.wanted else alone)
+            for text, row in zip(by_words, cosines[: len(by_words)].tolist(), strict=True)
+        ]
+
+    def _blend(self, query: str, by_both: Sequence[_TextHits], limit: int) -> list[Candidate]:
+        """The tools that words or meaning speak for, best first."""
+        close = {
+            tool_id
+            for text in by_both
+            for tool_id, cosine in text.cosines.items()
+            if cosine > 0 and cosine >= text.least_cosine
+        }
+        # Of the texts whose words find a tool, the first says how it matched.
+        reads: dict[str, ReadQuery] = {i: text.words.query for text in reversed(by_both) for i in text.words.scores}
+        scores = self._scores(by_both)
+        whole, *_ = by_both
+        word_signals, usual = self._words.signals(whole.words), usual_cosine(whole.cosines.values())
+        by_meaning = (meaning_match(query),)
+        candidates: list[Candidate] = []
+        for score, tool_id in best({i: scores[i] for i in close | reads.keys()}, max(limit, DEPTH)):
+            if score <= 0:
+                break
+            is_shown = len(candidates) < limit
+            matched = self._words.matched(reads[tool_id], tool_id) if is_shown and tool_id in reads else ()
+            cosine = whole.cosines.get(tool_id, 0.0)
+            signals = {"score": score, **word_signals(tool_id), "cosine": cosine, "height": cosine - usual}
+            matched = matched + by_meaning if tool_id in close else matched
+            candidates.append(Candidate(tool_id, score, matched, signals))
+        return candidates
+
+    def _scores(self, by_both: Iterable[_TextHits]) -> dict[str, float]:
+        """Each candidate's score: that of the whole query, or if it has sentences, the mean with the best of them."""
+        whole, *parts = [self._text_scores(text) for text in by_both]
         if not parts:
             return whole
         return {
@@ -190,38 +244,49 @@ class HybridIndex:
             for tool_id in whole.keys() | {tool_id for part in parts for tool_id in part}
         }
 
-    def _repaired(self, text: str, found: Found) -> str:
-        """The text with guessed words in the place of misspelt ones, spelled as the best hit spells them."""
+    def _text_scores(self, text: _TextHits) -> dict[str, float]:
+        """For each candidate the weighted sum of what the meaning and the words of a text give it."""
+        share = (1 - self._weight) / max([GOOD_MEANING, *text.cosines.values()])
+        scores = {tool_id: share * cosine if cosine > 0 else 0.0 for tool_id, cosine in text.cosines.items()}
+        if text.words.scores:
+            share = self._weight / max([GOOD_WORDS * text.words.query.weight, *text.words.scores.values()])
+            for tool_id, score in text.words.scores.items():
+                scores[tool_id] = scores.get(tool_id, 0.0) + share * score
+        return scores
+
+    def _respell(self, text: str, hits: WordHits) -> str:
+        """The text with guessed words in place of misspelt ones, spelled as the best hit spells them."""
         guesses: dict[str, list[str]] = {}
-        for word, share in found.asked.wanted.items():
+        for word, share in hits.query.wanted.items():
             if share < 1:
-                guesses.setdefault(found.asked.typed[word], []).append(word)
+                guesses.setdefault(hits.query.typed[word], []).append(word)
         for typed, stems in guesses.items():
-            spelled = " ".join(self._spelled(word, typed, found) for word in stems)
+            spelled = " ".join(self._spelling(word, typed, hits) for word in stems)
             text = re.sub(rf"(?<!\w){re.escape(typed)}(?!\w)", spelled, text, flags=re.IGNORECASE)
         return text
 
-    def _spelled(self, word: str, typed: str, found: Found) -> str:
-        for tool_id in found.scores:
+    def _spelling(self, stemmed: str, typed: str, hits: WordHits) -> str:
+        """The stem of a guessed word as the best hit that matched the typed word spells it, or else the stem itself."""
+        for tool_id in hits.scores:
             tool = self._tools.get(tool_id)
-            if tool is not None and any(match.word == typed for match in self._words.matched(found.asked, tool_id)):
-                for text in texts(tool).values():
-                    for spelling in spellings(text):
-                        if stem(spelling) == word:
-                            return spelling
-                break
-        return word
+            if tool is not None and any(match.word == typed for match in self._words.matched(hits.query, tool_id)):
+                spelled = (spelling for text in texts(tool).values() for spelling in spellings(text))
+                return next((spelling for spelling in spelled if stem(spelling) == stemmed), stemmed)
+        return stemmed
 
 
-def _unsure(found: Answer, ids: AbstractSet[str]) -> Answer:
-    """An answer without confidence in these tools; that no tool fits is not claimed where one of them was found."""
-    if not any(hit.id in ids for hit in found):
-        return found
-    hits = (replace(hit, confidence=None) if hit.id in ids else hit for hit in found)
-    return Answer(hits, degraded=found.degraded)
+def _without_confidence(hits: ScoredHits, ids: AbstractSet[str]) -> ScoredHits:
+    """The hits without the confidence of these tools.
+
+    If one of them is among the hits, the answer does not claim either that no tool fits.
+    """
+    if not any(hit.id in ids for hit in hits):
+        return hits
+    doubted = (replace(hit, confidence=None) if hit.id in ids else hit for hit in hits)
+    return ScoredHits(doubted, degraded=hits.degraded)
 
 
 def _parts(query: str) -> list[str]:
-    """The sentences of a query that has several, those of one word left out."""
-    found = [part for part in sentences(query) if len(part.split()) > 1 or not part.isascii()]
-    return found[:SENTENCES] if len(found) > 1 else []
+    """The sentences of a query that has several, without those of one word."""
+    parts = [part for part in sentences(query) if len(part.split()) > 1 or not part.isascii()]
+    return parts[:SENTENCES] if len(parts) > 1 else []

@@ -10,32 +10,40 @@ from importlib.util import find_spec
 
 from toolsearch.catalog import Tool
 from toolsearch.protocols import Matched, Scored
-from toolsearch_indexes.asked import Asked, read
-from toolsearch_indexes.confidence import DEPTH, Candidate, WordSignals, answer, fitted, placed, reachable
-from toolsearch_indexes.impacts import impacts
+from toolsearch_indexes.bm25f import impacts
+from toolsearch_indexes.fitted_confidence import (
+    DEPTH,
+    Candidate,
+    WordSignals,
+    add_rank_signals,
+    count_searched,
+    shipped_fit,
+    with_confidence,
+)
 from toolsearch_indexes.postings import ArrayPostings, DictPostings
+from toolsearch_indexes.query import ReadQuery, read_query
 from toolsearch_indexes.spelling import Vocabulary
 from toolsearch_indexes.text import name_words
 
-__all__ = ["Found", "KeywordIndex"]
+__all__ = ["KeywordIndex", "WordHits"]
 
 ARRAYS_FROM = 2_000  # tools: where numpy is installed, from here on in its arrays, five times quicker at 10,000
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class WordHits:
     """The tools with evidence and their scores, best first, and the query as it was read."""
 
-    asked: Asked
+    query: ReadQuery
     scores: dict[str, float]
 
 
 class KeywordIndex:
-    """Fielded BM25, with evidence asked for.
+    """Fielded BM25 that returns only tools with evidence.
 
-    Where the catalog knows no more than a third of a query's words, a hit holds two of them, or one in its name that
-    is no mere action. With more than `arrays_from` tools the postings move into numpy arrays, if numpy is installed;
-    the answers stay the same.
+    Where the catalog knows no more than a third of a query's words, a hit must hold two of them, or one in its name
+    that is more than a common action. With more than `arrays_from` tools the postings move into numpy arrays, if numpy
+    is installed; the answers stay the same.
     """
 
     name = "keyword"
@@ -47,6 +55,9 @@ class KeywordIndex:
         self._tools: dict[str, dict[str, int]] = {}  # id -> word -> the fields it is in, a bit each
         self._names: dict[str, frozenset[str]] = {}  # the words of the base name
         self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(tools={len(self._tools)})"
 
     def __len__(self) -> int:
         return len(self._tools)
@@ -61,7 +72,7 @@ class KeywordIndex:
                 self._postings.add(tool.id, of_tool)
                 self._vocabulary.add(new)
                 if isinstance(self._postings, DictPostings) and len(self._tools) > self._arrays_from:
-                    self._postings = self._in_arrays(self._postings) if find_spec("numpy") else self._postings
+                    self._postings = self._to_arrays(self._postings) if find_spec("numpy") else self._postings
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._lock:
@@ -72,48 +83,47 @@ class KeywordIndex:
 
     def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> list[Scored]:
         with self._lock:
-            found = self.look_up(query, max(limit, DEPTH), among)
-            return answer(self.candidates(found, limit, among), limit, fitted(self.name), self._searched(among))
+            hits = self.look_up(query, max(limit, DEPTH), among)
+            candidates = self.candidates(hits, limit, among)
+            return with_confidence(candidates, limit, shipped_fit(self.name), self._count_searched(among))
 
-    def look_up(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> Found:
+    def look_up(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> WordHits:
         """As `search`, for an index that blends these scores with others."""
         with self._lock:
             tools = self._tools
-            asked = read(query, self._holders, len(tools), self._vocabulary)
-            enough, weights = asked.enough, asked.all_weights
+            read = read_query(query, self._holders, len(tools), self._vocabulary)
+            weights = read.all_weights
             top = self._postings.top(weights, limit, among) if weights else []
-            if enough and not asked.name:  # one word will do then, and what has a score holds one
-                return Found(asked, {i: score for score, i in top})
-            return Found(asked, {i: score for score, i in top if asked.evidence(tools[i], enough)})
+            if read.is_known and not read.name:  # one word is enough then, and every tool with a score holds one
+                return WordHits(read, {tool_id: score for score, tool_id in top})
+            return WordHits(read, {tool_id: score for score, tool_id in top if read.evidence(tools[tool_id])})
 
-    def candidates(self, found: Found, limit: int, among: AbstractSet[str] | None) -> list[Candidate]:
-        """The tools that were looked up among these, with what is known of each; words that matched up to `limit`."""
-        signals = self.signals(found)
-        return placed(
-            [
-                Candidate(tool_id, score, self.matched(found.asked, tool_id) if at < limit else (), signals(tool_id))
-                for at, (tool_id, score) in enumerate(found.scores.items())
-            ],
-            self._searched(among),
-        )
+    def candidates(self, hits: WordHits, limit: int, among: AbstractSet[str] | None) -> list[Candidate]:
+        """The hits of `look_up` with their signals, and the first `limit` with the words that matched."""
+        signals = self.signals(hits)
+        candidates = [
+            Candidate(tool_id, score, self.matched(hits.query, tool_id) if at < limit else (), signals(tool_id))
+            for at, (tool_id, score) in enumerate(hits.scores.items())
+        ]
+        return add_rank_signals(candidates, self._count_searched(among))
 
-    def signals(self, found: Found) -> Callable[[str], dict[str, float]]:
-        """What gives the signals of a tool; see `WordSignals`."""
-        of, tools, names, scores = WordSignals(found.asked, len(self._tools)).of, self._tools, self._names, found.scores
+    def signals(self, hits: WordHits) -> Callable[[str], dict[str, float]]:
+        """A function from a tool's id to its signals; see `WordSignals`."""
+        of, tools, names, scores = WordSignals(hits.query, len(self._tools)).of, self._tools, self._names, hits.scores
         return lambda tool_id: of(tools.get(tool_id, {}), names.get(tool_id, ()), scores.get(tool_id, 0.0))
 
-    def _searched(self, among: AbstractSet[str] | None) -> int:
-        return reachable(len(self._tools), among)
-
-    def matched(self, asked: Asked, tool_id: str) -> tuple[Matched, ...]:
-        """The words of the query that a tool holds; none if the tool is gone."""
+    def matched(self, query: ReadQuery, tool_id: str) -> tuple[Matched, ...]:
+        """The words of the query that a tool holds; empty if the tool is gone."""
         fields = self._tools.get(tool_id, {})
-        return asked.matched([word for word in asked.wanted if word in fields], fields)
+        return query.matched([word for word in query.wanted if word in fields], fields)
+
+    def _count_searched(self, among: AbstractSet[str] | None) -> int:
+        return count_searched(len(self._tools), among)
 
     def _holders(self, word: str) -> int:
         return len(self._postings.words.get(word, ()))
 
-    def _in_arrays(self, postings: DictPostings) -> ArrayPostings:
+    def _to_arrays(self, postings: DictPostings) -> ArrayPostings:
         gathered: dict[str, dict[str, float]] = {tool_id: {} for tool_id in self._tools}
         for word, holders in postings.words.items():
             for tool_id, impact in holders.items():

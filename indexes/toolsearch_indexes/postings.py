@@ -32,7 +32,7 @@ class DictPostings:
                 self._peaks[word] = impact
 
     def put(self, word: str, holders: dict[str, float]) -> None:
-        """All that hold a word, at once; at least one does."""
+        """Adds a word with all tools that hold it, at least one."""
         self.words[word] = holders
         self._peaks[word] = max(holders.values())
 
@@ -131,13 +131,13 @@ class ArrayPostings:
             scores[slots] += weights[word] * impacts
         if among is not None:
             scores *= self._allowed(among)
-        found = np.flatnonzero(scores > 0)
-        if len(found) > limit:
-            values = scores[found]
-            values.partition(len(found) - limit)
-            found = found[scores[found] >= values[len(found) - limit] - SLACK]
+        slots = np.flatnonzero(scores > 0)
+        if len(slots) > limit:
+            values = scores[slots]
+            values.partition(len(slots) - limit)
+            slots = slots[scores[slots] >= values[len(slots) - limit] - SLACK]
         ids = self._ids
-        return best(dict(zip([ids[s] for s in found.tolist()], scores[found].tolist(), strict=True)), limit)
+        return best(dict(zip([ids[s] for s in slots.tolist()], scores[slots].tolist(), strict=True)), limit)
 
     def _allowed(self, among: AbstractSet[str]) -> Any:
         """`among` as an array over the slots, kept for the next search with the same frozen set."""

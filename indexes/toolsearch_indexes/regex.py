@@ -26,10 +26,10 @@ from toolsearch_indexes.keyword import KeywordIndex
 __all__ = ["RegexIndex"]
 
 PATTERN_CHARACTERS = 200
-PATTERN_STEPS = 300  # single characters and classes, counts multiplied out: what compiling costs
+PATTERN_STEPS = 300  # single characters and classes, counts multiplied out: the cost of compiling
 PIECE_CHARACTERS = 20_000  # a longer text is tested in pieces, so that the deadline is looked at in between
-DEADLINE_SECONDS = 0.1  # of the processor, so that a busy machine changes no answer
-TOLD_APART = 10_000  # tools times alternatives; where more fit, the pattern is weighed as a whole
+DEADLINE_SECONDS = 0.1  # of processor time, so that a busy machine changes no answer
+WEIGHED_APART = 10_000  # tools times alternatives; where more fit, the pattern is weighed as a whole
 GOOD = "(create|open)_?issue"
 
 _Test = Callable[[str], bool]
@@ -42,7 +42,7 @@ _PATTERN = re.compile(
 _ASIDE = re.compile(r"(?<!\S)(?:\([\w\s,;:.'&/$€£%-]*\)|\[[\w\s,;:.'&/$€£%]*\]|\{[A-Za-z_][\w\s]*\})(?=[\s.,;:!?]|$)")
 _SENTENCE = re.compile(r"\w\w\W*\s\W*\w\w")  # two words with a space between
 _GLOB = re.compile(r"(?:\w|(?<![\w)\].])(?=\*\w))\*")
-# Two texts with nothing in common but their form; a pattern that fits both says nothing of what is sought.
+# Two texts with nothing in common but their form; a pattern that fits both does not say what is sought.
 _ANYTHING = ("Bcdf_ghjk Bcdf", "Vwxy_zqlm Vwxy")
 _STEP = re.compile(r"\\[pP]\{\w*\}|\\.|\[(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)
 _BETWEEN = "\n\x1f\n"  # between the fields of a tool
@@ -57,6 +57,9 @@ class RegexIndex:
         self._words = KeywordIndex()
         self._texts: dict[str, str] = {}  # all fields of a tool in one
         self._lock = threading.RLock()
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(tools={len(self._texts)})"
 
     def __len__(self) -> int:
         return len(self._texts)
@@ -78,7 +81,7 @@ class RegexIndex:
         if not _PATTERN.search(_ASIDE.sub("", query)):
             return self._words.search(query, limit, among)
         try:
-            hits = self._ranked(*_alternatives(query), limit, among)
+            hits = self._rank(*_alternatives(query), limit, among)
         except TimeoutError:
             raise QueryError(f"The pattern {query!r} takes too long; write a simpler one, like {GOOD!r}.") from None
         except QueryError:
@@ -88,7 +91,7 @@ class RegexIndex:
         # A sentence with a stray bracket, or one that only looks like a pattern, is still a sentence.
         return hits or (self._words.search(query, limit, among) if _SENTENCE.search(query) else [])
 
-    def _ranked(
+    def _rank(
         self, anywhere: _Test, alternatives: dict[str, _Test], limit: int, among: AbstractSet[str] | None
     ) -> list[Scored]:
         """Raises `TimeoutError` when the deadline has passed."""
@@ -105,24 +108,24 @@ class RegexIndex:
             return False
 
         fitting = [tool_id for tool_id, text in documents.items() if fits(anywhere, text)]
-        if len(fitting) * len(alternatives) > TOLD_APART:
+        if len(fitting) * len(alternatives) > WEIGHED_APART:
             alternatives = {"|".join(alternatives): anywhere}
-        found: dict[str, tuple[int, ...]] = {}  # tool -> for each alternative the fields it fits, a bit each
+        fits_of: dict[str, tuple[int, ...]] = {}  # tool -> for each alternative the fields it fits, a bit each
         for tool_id in fitting:
             fields = documents[tool_id].split(_BETWEEN)
-            found[tool_id] = tuple(
+            fits_of[tool_id] = tuple(
                 sum(1 << at for at, text in enumerate(fields) if text and fits(test, text))
                 for test in alternatives.values()
             )
-        holders = [sum(map(bool, held)) for held in zip(*found.values(), strict=True)]
-        rarities = [math.log(1 + len(documents) / max(1, holding)) for holding in holders]
-        scored = ((sum(map(_weighed, rarities, held)), tool_id) for tool_id, held in found.items())
+        holders = [sum(map(bool, fits_in)) for fits_in in zip(*fits_of.values(), strict=True)]
+        rarities = [math.log(1 + len(documents) / max(1, tools)) for tools in holders]
+        scored = ((sum(map(_weigh, rarities, fits_in)), tool_id) for tool_id, fits_in in fits_of.items())
         best = nsmallest(limit, ((-score, tool_id) for score, tool_id in scored if score > 0))
         return [
             Scored(
                 i,
                 -score,
-                tuple(Matched(p, _names(bits)) for p, bits in zip(alternatives, found[i], strict=True) if bits),
+                tuple(Matched(p, _names(bits)) for p, bits in zip(alternatives, fits_of[i], strict=True) if bits),
             )
             for score, i in best
         ]
@@ -132,7 +135,7 @@ def _names(bits: int) -> tuple[str, ...]:
     return tuple(name for at, name in enumerate(FIELDS) if bits >> at & 1)
 
 
-def _weighed(rarity: float, bits: int) -> float:
+def _weigh(rarity: float, bits: int) -> float:
     return rarity * sum(FIELDS[name].weight for name in _names(bits))
 
 
@@ -144,7 +147,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _alternatives(query: str) -> tuple[_Test, dict[str, _Test]]:
-    """A test for several fields in one text, and one for each alternative at the top level that says anything.
+    """A test for all fields joined in one text, and one for each top-level alternative that is specific enough.
 
     Raises `QueryError` with the position of a mistake.
     """
@@ -157,16 +160,16 @@ def _alternatives(query: str) -> tuple[_Test, dict[str, _Test]]:
         raise QueryError(
             f"The pattern {query!r} spells out {steps} characters; {PATTERN_STEPS} is the most. Count less, or use `*`."
         )
-    whole = _compiled(pattern)
+    whole = _compile(pattern)
     try:
-        tests = {part: _compiled(part) for part in map(str.strip, _split(pattern)) if part}
+        tests = {part: _compile(part) for part in map(str.strip, _split(pattern)) if part}
     except QueryError:
         tests = {pattern: whole}  # an inline flag spans the alternatives, say
     telling = {part: test for part, test in tests.items() if not test("") and not all(map(test, _ANYTHING))}
     if not telling:
         raise QueryError(f"The pattern {query!r} fits any text. Say more of what is sought, like {GOOD!r}.")
     # With `m` the anchors mean a field's ends too, and ends of lines, which is sorted out field by field.
-    return _compiled(f"(?m:{'|'.join(telling)})"), telling
+    return _compile(f"(?m:{'|'.join(telling)})"), telling
 
 
 def _steps(pattern: str) -> int:
@@ -207,7 +210,7 @@ def _split(pattern: str) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _compiled(pattern: str) -> _Test:
+def _compile(pattern: str) -> _Test:
     try:
         return SchemaValidator(
             core_schema.str_schema(pattern=f"(?i){pattern}", regex_engine="rust-regex")
@@ -215,7 +218,7 @@ def _compiled(pattern: str) -> _Test:
     except SchemaError as error:
         message = str(error)
     if "look-around" in message or "backreference" in message:
-        return _backtracking(pattern)
+        return _compile_backtracking(pattern)
     caret = next((line.index("^") for line in message.splitlines() if line.strip(" ^") == "" and "^" in line), None)
     reason = re.search(r"error: (.+)", message)
     where = f" at position {caret - len('    (?i)')}" if caret is not None else ""
@@ -225,7 +228,7 @@ def _compiled(pattern: str) -> _Test:
     )
 
 
-def _backtracking(pattern: str) -> _Test:
+def _compile_backtracking(pattern: str) -> _Test:
     try:
         import regex
     except ImportError:

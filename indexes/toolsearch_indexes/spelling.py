@@ -12,15 +12,15 @@ from toolsearch_indexes.text import STOP_WORDS
 
 __all__ = ["Vocabulary"]
 
-MORE = 1_000  # words that are kept beside a table before it is made anew
+MORE = 1_000  # words that are kept outside a table before it is built again
 
 
 class Vocabulary:
-    """The words a catalog knows, by first letter and length, so that near ones are found by looking at few.
+    """The words a catalog knows, by first letter and length, so that similar ones are found by looking at few.
 
-    `source(letter)` gives those that begin with a letter, when the first word with that letter has to be repaired; it
-    may give words that no tool holds any more. What comes later is told by `add`, once `source` would give it too.
-    For any number of threads; `source` and `holders` must not use the vocabulary.
+    `source(letter)` returns the words that begin with a letter; it is called when the first word with that letter has
+    to be repaired, and may return words that no tool holds any more. Pass later words to `add`, as soon as `source`
+    would return them too. For any number of threads; `source` and `holders` must not use the vocabulary.
     """
 
     def __init__(self, source: Callable[[str], Iterable[str]]) -> None:
@@ -32,17 +32,17 @@ class Vocabulary:
         with self._lock:
             for word in words if self._tables else ():
                 table = self._tables.get(word[:1])
-                if table is not None and _may_be_meant(word):
+                if table is not None and _is_candidate(word):
                     table.later[word] = _bits(word)
                     if len(table.later) > max(MORE, table.size):
                         del self._tables[word[0]]
 
-    def repaired(self, word: str, holders: Callable[[str], int], spelled: str = "") -> list[str]:
-        """The known words an unknown one stands for: [] if it looks like none, two if it is two run together.
+    def repair(self, word: str, holders: Callable[[str], int], spelled: str = "") -> list[str]:
+        """The known words that an unknown one stands for: [] if it resembles none, two if two words are run together.
 
-        One edit (insertion, deletion, replacement, swap of neighbours) is forgiven from four letters on, two from
-        nine; the first letter is taken to be right, or swapped with the second. Among equally near words the one
-        with the most `holders` wins, then the first in the alphabet. `spelled` is the word before it was stemmed.
+        One edit (insertion, deletion, replacement, swap of neighbours) is forgiven from four letters on, two edits from
+        nine letters on. The first letter is taken to be right, or swapped with the second. Among equally similar words
+        the one with the most `holders` wins, then the first in the alphabet. `spelled` is the word before stemming.
         """
         if not 4 <= len(word) <= LONGEST or not _is_word(word):
             return []
@@ -57,23 +57,23 @@ class Vocabulary:
         return [near] if near else []
 
     def _nearest(self, word: str, edits: int, holders: Callable[[str], int]) -> str | None:
-        near = {c: holders(c) for c in self._close(word, edits) if _distance(word, c, edits) <= edits}
+        near = {c: holders(c) for c in self._similar(word, edits) if _distance(word, c, edits) <= edits}
         if len(word) == 4:  # too many words of four letters are one letter apart
             near = {c: tools for c, tools in near.items() if len(c) != 4 or sorted(c) == sorted(word)}
-        held = [c for c, tools in near.items() if tools]
-        return min(held, key=lambda c: (c[0] != word[0], -near[c], c), default=None)
+        in_use = [c for c, tools in near.items() if tools]
+        return min(in_use, key=lambda c: (c[0] != word[0], -near[c], c), default=None)
 
-    def _close(self, word: str, edits: int) -> list[str]:
+    def _similar(self, word: str, edits: int) -> list[str]:
         """Known words of about this length, beginning alike, whose letters differ by what the edits can change."""
         lengths = range(len(word) - edits, len(word) + edits + 1)
-        found: list[str] = []
+        similar: list[str] = []
         with self._lock:
             for beginning in {word[0], word[1] + word[0]}:
                 if (table := self._tables.get(beginning[0])) is None:
                     table = self._tables[beginning[0]] = _Table.of(self._source(beginning[0]))
                 near = table.near(_bits(word), 2 * edits, lengths)
-                found += near if len(beginning) == 1 else [each for each in near if each.startswith(beginning)]
-        return found
+                similar += near if len(beginning) == 1 else [each for each in near if each.startswith(beginning)]
+        return similar
 
 
 @dataclass(slots=True)
@@ -88,23 +88,23 @@ class _Table:
     def of(cls, words: Iterable[str]) -> _Table:
         by_length: dict[int, set[str]] = {}
         for word in words:
-            if _may_be_meant(word):
+            if _is_candidate(word):
                 by_length.setdefault(len(word), set()).add(word)
         lengths = {length: ("".join(of), array("I", map(_bits, of))) for length, of in by_length.items()}
         return cls(sum(map(len, by_length.values())), lengths)
 
     def near(self, bits: int, most: int, lengths: range) -> list[str]:
         """The words of these lengths whose letters differ in at most so many from those given."""
-        found = [w for w, own in self.later.items() if len(w) in lengths and (bits ^ own).bit_count() <= most]
+        near = [w for w, own in self.later.items() if len(w) in lengths and (bits ^ own).bit_count() <= most]
         for length in lengths:
             text, letters = self.lengths.get(length, ("", ()))
             places = [at for at, own in enumerate(letters) if (bits ^ own).bit_count() <= most]
-            found += [text[at * length : (at + 1) * length] for at in places]
-        return found
+            near += [text[at * length : (at + 1) * length] for at in places]
+        return near
 
 
-def _may_be_meant(word: str) -> bool:
-    """Whether a word can be what another stands for."""
+def _is_candidate(word: str) -> bool:
+    """Whether a misspelt word may stand for this one."""
     return len(word) <= LONGEST + 2 and _is_word(word) and word not in STOP_WORDS
 
 

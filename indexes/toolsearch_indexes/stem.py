@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import lru_cache
+from typing import NamedTuple
 
 __all__ = ["stem"]
 
@@ -24,11 +25,16 @@ _vowel = re.compile("[aeiou]|(?<=[^aeiou])y")
 _short_end = re.compile("[^aeiou](?:[aeiou]|(?<=[^aeiou])y)[^aeiouwxy]$")
 
 
-def _suffix(word: str, endings: dict[str, str]) -> tuple[str, str] | None:
-    """The stem before the longest ending that fits, and what replaces it."""
+class _Split(NamedTuple):
+    stem: str
+    ending: str  # what replaces the ending there was
+
+
+def _suffix(word: str, endings: dict[str, str]) -> _Split | None:
+    """The word split before the longest ending that fits."""
     for length in range(min(7, len(word)), 1, -1):
         if (ending := word[-length:]) in endings:
-            return word[:-length], endings[ending]
+            return _Split(word[:-length], endings[ending])
     return None
 
 
@@ -41,8 +47,8 @@ def stem(word: str) -> str:
     if word[-1] == "y" and _vowel.search(word[:-1]):
         word = word[:-1] + "i"
     for endings in (_STEP_2, _STEP_3):
-        if (found := _suffix(word, endings)) and _measure.search(found[0]):
-            word = found[0] + found[1]
+        if (split := _suffix(word, endings)) and _measure.search(split.stem):
+            word = split.stem + split.ending
     return _residue(word)
 
 

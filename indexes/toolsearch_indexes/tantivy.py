@@ -1,9 +1,10 @@
 """The tantivy engine, for catalogs above some 50,000 tools: the words and weights of `keyword`, searched by Rust.
 
-Tantivy cannot store what a word weighs, and its own BM25 over fields ranks worse than one score over all of them. So
-the weight of a word (`toolsearch_indexes.impacts`) chooses the field it is put in, one of `LEVELS` (quantised impacts:
-Anh and Moffat 2001), and a query asks for its words in each, with the most a word of the level weighs. So a hit's score
-is what the tool's can be at most, and the weights themselves are read for as many as may be among the best.
+Tantivy cannot store the weight of a word, and its own BM25 over fields ranks worse than one score over all of them. So
+the weight of a word (`toolsearch_indexes.bm25f`) chooses the field it is put in, one of `LEVELS` (quantised impacts:
+Anh and Moffat 2001). A query asks for its words on each level, with the largest weight there is on that level. The
+score of a hit is therefore an upper bound of the tool's score; the weights themselves are read for as many tools as may
+be among the best.
 """
 
 from __future__ import annotations
@@ -11,23 +12,21 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import threading
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import nullcontext
 from dataclasses import dataclass
 from heapq import heappop, heappush
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolsearch.catalog import Tool
-from toolsearch.errors import MissingExtra, SetupError
+from toolsearch.errors import MissingExtra
 from toolsearch.protocols import Scored
 from toolsearch.support.text import clean
-from toolsearch_indexes.asked import read
-from toolsearch_indexes.confidence import DEPTH, Candidate, WordSignals, answer, fitted, name_of, placed, reachable
-from toolsearch_indexes.folders import Folder
-from toolsearch_indexes.impacts import PEAK, cut, impacts, recipe
-from toolsearch_indexes.spelling import Vocabulary
+from toolsearch_indexes.bm25f import PEAK, recipe
+from toolsearch_indexes.fitted_confidence import DEPTH, name_of
+from toolsearch_indexes.on_disk import Folder
+from toolsearch_indexes.query import read_query
+from toolsearch_indexes.word_engine import Ranked, WordEngine, stored_words
 
 try:
     import tantivy
@@ -42,131 +41,98 @@ FORMAT = 1
 LEVELS = 16
 SPARE = 12  # hits beyond the limit that are asked for, because a level is not exact
 READ = 300  # tools beyond the limit whose scores are read, where so many are equally good or nearly so
-SAME = 1e-4  # of a score: what 32 bits and another order of adding can change
-FEW = 200  # ids: so many are asked for; with more, hits are taken from the best on until enough are allowed
+SAME = 1e-4  # share of a score: what 32 bits and another order of adding can change
+FEW = 200  # ids: up to this many are part of the query; with more, hits are asked for until enough of them are allowed
 WRITER_BYTES = 15_000_000  # the least that tantivy takes, and what a few tools need
 BULK_BYTES, BULK = 100_000_000, 1_000  # from so many tools on
 DIGITS = 9
+# What is stored: other names could not be read any more.
+_ENGINE, _FILES = "tantivy", "index"  # in the mark of a folder; the folder in it with tantivy's files
+_CHANGING = ("meta.json",)  # files that keep their name when they change
+_ID, _KEY, _NUMBER, _STORED = "id", "key", "number", "held"
 _LEVEL = tuple(f"w{level}" for level in range(LEVELS))
-_FILES, _CHANGING = "index", ("meta.json",)
-_EVERY = ""  # an id that every document has beside its own
+_EVERY = ""  # an id that every document has in addition to its own
 _SEPARATOR = "\x1f"  # between id and digest; a catalog cleans it out of ids
 
 
-class TantivyIndex:
+class TantivyIndex(WordEngine["_State"]):
     """Fielded BM25 by tantivy, with evidence and the repair of spelling as `keyword` has them.
 
     In memory, or in a folder that holds one catalog's tools from one run to the next: a tool that has not changed is
-    not written again. Processes may share the folder; a writer waits for another for at most `lock_seconds`, then
-    `SetupError` is raised. A folder that is damaged, or written by another version, is made anew from what is added.
+    not written again. Processes may share the folder; a writer waits up to `lock_seconds` for another writer, then
+    raises `SetupError`. A folder that is damaged, or was written by another version, is written anew from the tools
+    that are added.
     """
 
     name = "tantivy"
 
     def __init__(self, folder: str | os.PathLike[str] | None = None, *, lock_seconds: float = 5) -> None:
-        self._folder = (
-            None
-            if folder is None
-            else Folder(folder, "tantivy", f"{FORMAT} {recipe()} {LEVELS}", inside=_FILES, lock_seconds=lock_seconds)
-        )
         self._schema = _schema()
-        self._tools: dict[str, Tool] = {}  # those added in this process, to make a lost index anew
         self._filter: tuple[AbstractSet[str], Any] | None = None  # of the last search, for the next with the same set
-        self._writing = threading.RLock()
-        self._state = self._opened()
-        self._vocabulary = Vocabulary(self._known)
-
-    def __len__(self) -> int:
-        return len(self._current().digests)
-
-    def add(self, tools: Sequence[Tool]) -> None:
-        with self._writing:
-            added = {tool.id: tool for tool in tools}
-            self._write(added, ())
-            self._tools |= added
-
-    def remove(self, ids: Sequence[str]) -> None:
-        with self._writing:
-            for tool_id in ids:
-                self._tools.pop(tool_id, None)
-            self._write({}, ids)
-
-    def keep_only(self, ids: Iterable[str]) -> None:
-        """Forgets all tools but these: what a folder still holds of tools that have left the catalog since."""
-        with self._writing:
-            self._refresh()
-            self.remove(sorted(self._state.digests.keys() - set(ids)))
+        made_with = f"{FORMAT} {recipe()} {LEVELS}"
+        super().__init__(
+            None if folder is None else Folder(folder, _ENGINE, made_with, inside=_FILES, lock_seconds=lock_seconds)
+        )
 
     def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> list[Scored]:
         state = self._current()
-        levels: dict[str, dict[int, int]] = {}  # of each word, the levels that tools hold it on, and by how many
+        levels: dict[str, dict[int, int]] = {}  # word -> the levels that tools hold it on, and by how many
 
         def holders(word: str) -> int:
             if word not in levels:
                 levels[word] = _levels(state.searcher, word)
             return state.holders(word, levels[word])
 
-        asked = read(query, holders, state.searcher.num_docs, self._vocabulary)
-        if not asked.weights or limit < 1 or (among is not None and not among):
+        read = read_query(query, holders, state.searcher.num_docs, self._vocabulary)
+        if not read.weights or limit < 1 or (among is not None and not among):
             return []
-        enough = asked.enough
-        say = WordSignals(asked, state.searcher.num_docs)
-        found = []
-        for score, tool_id, impacts_of, name in self._top(state, asked.all_weights, levels, max(limit, DEPTH), among):
-            fields = {word: bits for word, (bits, _) in impacts_of.items()}
-            if held := asked.evidence(fields, enough):
-                signals = say.of(fields, name, score)
-                found.append(Candidate(tool_id, score, asked.matched(held, fields), signals))
-        searched = reachable(state.searcher.num_docs, among)
-        return answer(placed(found, searched), limit, fitted(self.name), searched)
+        ranked = self._top(state, read.all_weights, levels, max(limit, DEPTH), among)
+        return self._hits(read, ranked, state.searcher.num_docs, limit, among)
 
     def _top(
         self,
         state: _State,
-        found: Mapping[str, float],
+        weights: Mapping[str, float],
         levels: Mapping[str, Mapping[int, int]],
         limit: int,
         among: AbstractSet[str] | None,
-    ) -> list[tuple[float, str, dict[str, tuple[int, float]], list[str]]]:
-        """The best tools with their words and those of their names, best first, ties by id.
+    ) -> list[Ranked]:
+        """The best tools, best first, ties by id.
 
-        A tool's score is read from the tool itself, in the order of what it can be at most, until the others cannot
-        reach the first `limit` (threshold algorithm: Fagin, Lotem, Naor 2001).
+        A tool's score is read from the tool itself, in the order of the upper bounds, until the others cannot reach the
+        first `limit` (threshold algorithm: Fagin, Lotem, Naor 2001).
         """
-        query = self._query(found, levels)
+        query = self._query(weights, levels)
         if among is not None and len(among) <= FEW:
             query = self._filtered(query, among)
             among = None
         most = limit + SPARE
-        if among is not None:  # so many that enough are among them, if they are as good as others
+        if among is not None:  # so many that enough of them are allowed, if those are as good as the others
             most = most * 3 * state.searcher.num_docs // (2 * len(among)) + 1
-        scored: dict[str, tuple[float, str, dict[str, tuple[int, float]], list[str]]] = {}
+        ranked: dict[str, Ranked] = {}
         best: list[float] = []  # the scores of the first `limit`, the last of them in front
         while True:
             hits = state.searcher.search(query, limit=most, count=False).hits
             candidates = _candidates(state, hits, among)
-            for bound, tool_id, address in candidates[: limit + READ]:
-                if len(best) == limit and best[0] > bound * (1 + SAME):
+            for candidate in candidates[: limit + READ]:
+                if len(best) == limit and best[0] > candidate.bound * (1 + SAME):
                     break
-                if tool_id not in scored:
-                    told = state.searcher.doc(address).get_first("held").decode()
-                    held = _held(told, found)
-                    score = round(sum(found[word] * impact for word, (_, impact) in held.items()), DIGITS)
-                    scored[tool_id] = score, tool_id, held, name_of(_names(told))
-                    heappush(best, score)
+                if candidate.id not in ranked:
+                    each = ranked[candidate.id] = _ranked(state, candidate, weights)
+                    heappush(best, each.score)
                     if len(best) > limit:
                         heappop(best)
             else:
-                last = candidates[limit + READ - 1][0] if len(candidates) >= limit + READ else 0.0
+                last = candidates[limit + READ - 1].bound if len(candidates) >= limit + READ else 0.0
                 if len(hits) == most and last <= hits[-1][0] * (1 + SAME):  # there may be better ones, or equal ones
                     most *= 4
                     continue
-            return sorted(scored.values(), key=lambda each: (-each[0], each[1]))[:limit]
+            return sorted(ranked.values(), key=lambda each: (-each.score, each.id))[:limit]
 
-    def _query(self, found: Mapping[str, float], levels: Mapping[str, Mapping[int, int]]) -> Any:
+    def _query(self, weights: Mapping[str, float], levels: Mapping[str, Mapping[int, int]]) -> Any:
         parts = [
             _term(self._schema, level, word, weight * PEAK * (level + 1) / LEVELS)
-            for word, weight in found.items()
+            for word, weight in weights.items()
             for level in levels[word]
         ]
         return tantivy.Query.boolean_query(parts)
@@ -175,49 +141,26 @@ class TantivyIndex:
         kept = self._filter
         if kept is None or kept[0] is not among or not isinstance(among, frozenset):
             ids = sorted(i for i in among if i != _EVERY and clean(i) == i)  # a lone surrogate is in no index
-            allowed = tantivy.Query.term_set_query(self._schema, "id", ids)
+            allowed = tantivy.Query.term_set_query(self._schema, _ID, ids)
             kept = self._filter = among, tantivy.Query.const_score_query(allowed, 0.0)
         must = tantivy.Occur.Must
         return tantivy.Query.boolean_query([(must, query), (must, kept[1])])
 
-    def _current(self) -> _State:
-        if self._folder is not None and self._folder.changed():
-            with self._writing:
-                before = self._state
-                try:
-                    if self._refresh() and self._tools and not self._state.digests:
-                        self._write(dict(self._tools), ())  # it was lost, and this process can make it anew
-                except (SetupError, OSError) as error:
-                    self._state = before
-                    log.warning("the index stays as it was read last: %s", error)
-        return self._state
-
-    def _refresh(self) -> bool:
-        """Takes over what another process has written; says whether it has."""
-        if self._folder is None or not self._folder.changed():
-            return False
-        self._state = self._opened()
-        self._vocabulary = Vocabulary(self._known)
-        return True
-
-    def _known(self, letter: str) -> Iterable[str]:
-        return self._state.words(letter)  # of what is current when it is asked for
-
-    def _opened(self) -> _State:
+    def _load(self) -> _State:
         folder = self._folder
         if folder is None:
             return _State.of(tantivy.Index(self._schema))
-        if (state := self._stored(folder)) is not None:
+        if (state := self._read(folder)) is not None:
             return state
         with folder.writing():
-            if (state := self._stored(folder)) is not None:  # somebody has made it while this process waited
+            if (state := self._read(folder)) is not None:  # another process has made it while this one waited
                 return state
             folder.clear()
-            made = tantivy.Index(self._schema, path=str(folder.files))
+            index = tantivy.Index(self._schema, path=str(folder.files))
             folder.sign(_CHANGING)
-            return _State.of(made)
+            return _State.of(index)
 
-    def _stored(self, folder: Folder) -> _State | None:
+    def _read(self, folder: Folder) -> _State | None:
         """What the folder holds, if it can be read."""
         if folder.load(contents=False) is None:
             return None
@@ -227,27 +170,13 @@ class TantivyIndex:
             log.warning("the index in %r is made anew: %s", str(folder.path), error)
             return None
 
-    def _write(self, added: dict[str, Tool], removed: Iterable[str]) -> None:
-        if self._refresh():
-            added = {**self._tools, **added}
-        if not self._state.stale(added) and not any(i in self._state.digests for i in removed):
-            return
-        with self._folder.writing() if self._folder is not None else nullcontext():
-            if self._refresh():  # somebody has written while this process waited
-                added = {**self._tools, **added}
-            state = self._state
-            stale = state.stale(added)
-            gone = [i for i in dict.fromkeys(removed) if i in state.digests and i not in stale]
-            if stale or gone:
-                documents = [_document(tool) for tool in stale.values()]  # before anything is changed
-                _commit(state.index, [*gone, *(i for i in stale if i in state.digests)], documents)
-                if self._folder is not None:
-                    self._folder.sign(_CHANGING)
-                self._state = state.after(stale, gone)
-                if len(stale) > BULK:
-                    self._vocabulary = Vocabulary(self._known)
-                else:
-                    self._vocabulary.add(word for tool in stale.values() for word in impacts(tool)[0])
+    def _commit(self, stale: Mapping[str, Tool], gone: Sequence[str]) -> _State:
+        state = self._state
+        documents = [_document(tool) for tool in stale.values()]  # before anything is changed
+        _write(state.index, [*gone, *(i for i in stale if i in state.digests)], documents)
+        if self._folder is not None:
+            self._folder.sign(_CHANGING)
+        return state.after(stale, gone)
 
 
 @dataclass(frozen=True)
@@ -262,7 +191,7 @@ class _State:
     @classmethod
     def of(cls, index: Any) -> _State:
         searcher = index.searcher()
-        keys = searcher.terms_with_prefix("key", "", filter_query=tantivy.Query.all_query(), limit=None)
+        keys = searcher.terms_with_prefix(_KEY, "", filter_query=tantivy.Query.all_query(), limit=None)
         digests = dict(key.split(_SEPARATOR, 1) for key, _ in keys)
         return cls(index, searcher, digests, {_number(tool_id): tool_id for tool_id in digests})
 
@@ -277,7 +206,7 @@ class _State:
 
     def holders(self, word: str, levels: Mapping[int, int]) -> int:
         """How many tools hold a word, `levels` being what `_levels` says of it, which may count removed ones."""
-        if not levels or self.searcher.doc_freq("id", _EVERY) == self.searcher.num_docs:
+        if not levels or self.searcher.doc_freq(_ID, _EVERY) == self.searcher.num_docs:
             return sum(levels.values())
         terms = (_term(self.index.schema, level, word, 1.0) for level in levels)
         count: int = self.searcher.search(tantivy.Query.boolean_query(list(terms)), limit=1, count=True).count
@@ -287,24 +216,20 @@ class _State:
         """The words that begin with a letter; those of removed tools may be among them."""
         return {word for name in _LEVEL for word, _ in self.searcher.terms_with_prefix(name, letter)}
 
-    def stale(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
-        """Those of the tools that this state does not hold as they are."""
-        return {i: tool for i, tool in tools.items() if self.digests.get(i) != tool.searched_digest}
-
 
 def _schema() -> Any:
     builder = tantivy.SchemaBuilder()
-    for name in ("id", "key", *_LEVEL):
+    for name in (_ID, _KEY, *_LEVEL):
         builder.add_text_field(name, tokenizer_name="raw", index_option="basic")
-    builder.add_unsigned_field("number", fast=True)
-    builder.add_bytes_field("held", stored=True)
+    builder.add_unsigned_field(_NUMBER, fast=True)
+    builder.add_bytes_field(_STORED, stored=True)
     return builder.build()
 
 
-def _commit(index: Any, gone: Iterable[str], documents: Sequence[Any]) -> None:
+def _write(index: Any, gone: Iterable[str], documents: Sequence[Any]) -> None:
     writer = index.writer(BULK_BYTES if len(documents) >= BULK else WRITER_BYTES, 1)
     for tool_id in gone:
-        writer.delete_documents_by_term("id", tool_id)
+        writer.delete_documents_by_term(_ID, tool_id)
     for document in documents:
         writer.add_document(document)
     writer.commit()
@@ -312,33 +237,49 @@ def _commit(index: Any, gone: Iterable[str], documents: Sequence[Any]) -> None:
 
 
 def _document(tool: Tool) -> Any:
-    fields, of_tool = impacts(tool)
-    held: dict[str, tuple[int, float]] = {}
-    for word, impact in of_tool.items():
-        short = cut(word)  # two long words may be one when they are cut
-        bits, most = held.get(short, (0, 0.0))
-        held[short] = bits | fields[word], max(most, impact)
+    words = stored_words(tool)
     document = tantivy.Document()
-    document.add_text("id", tool.id)
-    document.add_text("id", _EVERY)
-    document.add_text("key", tool.id + _SEPARATOR + tool.searched_digest)
-    document.add_unsigned("number", _number(tool.id))
-    told = "".join(f"\n{word}\t{bits}\t{impact!r}" for word, (bits, impact) in held.items())
-    document.add_bytes("held", f"{told}\n".encode())
-    for word, (_, impact) in held.items():
-        document.add_text(_LEVEL[min(LEVELS - 1, int(impact / PEAK * LEVELS))], word)
+    document.add_text(_ID, tool.id)
+    document.add_text(_ID, _EVERY)
+    document.add_text(_KEY, tool.id + _SEPARATOR + tool.searched_digest)
+    document.add_unsigned(_NUMBER, _number(tool.id))
+    lines = "".join(f"\n{word}\t{fields}\t{impact!r}" for word, (fields, impact) in words.items())
+    document.add_bytes(_STORED, f"{lines}\n".encode())
+    for word, stored in words.items():
+        document.add_text(_LEVEL[min(LEVELS - 1, int(stored.impact / PEAK * LEVELS))], word)
     return document
 
 
-def _candidates(state: _State, hits: Sequence[Any], among: AbstractSet[str] | None) -> list[tuple[float, str, Any]]:
-    """What each hit's score is at most, its id and address; of those that may be seen, best first, ties by id."""
-    numbers = state.searcher.fast_field_values("number", [address for _, address in hits])
-    found = []
+class _Candidate(NamedTuple):
+    """A tool that tantivy found: what its score is at most, and where its document is."""
+
+    bound: float
+    id: str
+    address: Any
+
+
+def _candidates(state: _State, hits: Sequence[Any], among: AbstractSet[str] | None) -> list[_Candidate]:
+    """The hits that may be seen, by their upper bound, ties by id."""
+    numbers = state.searcher.fast_field_values(_NUMBER, [address for _, address in hits])
+    candidates = []
     for (bound, address), number in zip(hits, numbers, strict=True):
         tool_id = state.ids.get(number)
         if tool_id is not None and (among is None or tool_id in among):
-            found.append((bound, tool_id, address))
-    return sorted(found, key=lambda each: (-round(each[0], 4), each[1]))
+            candidates.append(_Candidate(bound, tool_id, address))
+    return sorted(candidates, key=lambda each: (-round(each.bound, 4), each.id))
+
+
+def _ranked(state: _State, candidate: _Candidate, weights: Mapping[str, float]) -> Ranked:
+    """A candidate with its score and words, read from the lines stored with the tool."""
+    lines = state.searcher.doc(candidate.address).get_first(_STORED).decode()
+    fields: dict[str, int] = {}
+    scores: list[float] = []
+    for word, weight in weights.items():
+        if (at := lines.find(f"\n{word}\t")) >= 0:
+            _, bits, impact = lines[at + 1 : lines.index("\n", at + 1)].split("\t")
+            fields[word] = int(bits)
+            scores.append(weight * float(impact))
+    return Ranked(candidate.id, round(sum(scores), DIGITS), fields, name_of(_name_terms(lines)))
 
 
 def _term(schema: Any, level: int, word: str, score: float) -> tuple[Any, Any]:
@@ -352,19 +293,9 @@ def _levels(searcher: Any, word: str) -> dict[int, int]:
     return {at: tools for at, name in enumerate(_LEVEL) if (tools := searcher.doc_freq(name, word))}
 
 
-def _held(told: str, words: Iterable[str]) -> dict[str, tuple[int, float]]:
-    """Of these words those that a tool holds: the fields they are in, a bit each, and their impact."""
-    found = {}
-    for word in words:
-        if (at := told.find(f"\n{word}\t")) >= 0:
-            _, bits, impact = told[at + 1 : told.index("\n", at + 1)].split("\t")
-            found[word] = int(bits), float(impact)
-    return found
-
-
-def _names(told: str) -> list[str]:
+def _name_terms(lines: str) -> list[str]:
     """The terms for names that a tool holds."""
-    return ["=" + line.partition("\t")[0] for line in told.split("\n=")[1:]]
+    return ["=" + line.partition("\t")[0] for line in lines.split("\n=")[1:]]
 
 
 def _number(tool_id: str) -> int:

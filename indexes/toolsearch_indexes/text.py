@@ -25,8 +25,8 @@ __all__ = [
 ]
 
 LABELS = frozenset(stem(word) for word in "mcp tool tools function functions api server".split())  # of namespaces
-# Function words, and what people wrap a request in. They are indexed (a tool may be called `do_it`), but a query
-# drops them as long as one other word is left.
+# Function words, and words that people wrap a request in. They are indexed (a tool may be called `do_it`), but dropped
+# from a query as long as another word is left.
 STOP_WORDS = frozenset(
     stem(word)
     for word in """
@@ -41,8 +41,8 @@ STOP_WORDS = frozenset(
     """.split()
 )
 
-# Function words of other languages that tools are described and asked for in. They are searched for like any word, but
-# where a catalog knows few words of a request, that it does not know these says nothing.
+# Function words of other languages in which tools are described and requested. They are searched for like any word, but
+# it says nothing about a request that a catalog does not know them.
 FOREIGN_FUNCTION_WORDS = frozenset(
     stem(word)
     for word in """
@@ -75,7 +75,7 @@ FOREIGN_FUNCTION_WORDS = frozenset(
     на не него но о об он она они от по пожалуйста при с со так также то ты у что чтобы эта это этот я
     """.split()
 )
-# What nearly every tool does to something; alone it says nothing of what.
+# What nearly every tool does to something. Alone such a word does not say to what.
 ACTIONS = frozenset(
     stem(word)
     for word in """
@@ -116,36 +116,36 @@ def words(text: str, *, query: bool = False) -> list[str]:
     `getS3Object` gives get, s, 3, object, and the whole `gets3object`; an unspaced script gives character pairs, in a
     document the single characters too, so that a one-character query finds them.
     """
-    found: list[str] = []
+    result: list[str] = []
     for run, unspaced in _runs(text):
-        found += _pairs(run, query) if unspaced else _identifier(run)
-    return found
+        result += _pairs(run, query) if unspaced else _identifier(run)
+    return result
 
 
 def joined_words(text: str) -> list[str]:
-    """What may be written as one word: `oauth` in a document's `createOAuthToken`, `setup` where it says `set up`."""
-    found: list[str] = []
+    """Words that may be written as one: `oauth` in a document's `createOAuthToken`, `setup` where it says `set up`."""
+    result: list[str] = []
     before = ""
     for run, unspaced in _runs(text):
         parts = () if unspaced else _parts(run)
         if 2 < len(parts) < 12:
-            found += [stem(first + second) for first, second in pairwise(parts)]
+            result += [stem(first + second) for first, second in pairwise(parts)]
         if len(parts) == 1 and before and parts[0] in _PARTICLES:
-            found.append(stem(before + parts[0]))
+            result.append(stem(before + parts[0]))
         before = parts[0] if len(parts) == 1 else ""
-    return found
+    return result
 
 
 def content_words(text: str) -> list[str]:
     """The words of a query: stop words are dropped as long as another word is left."""
-    found = words(text, query=True)
-    return [w for w in found if w not in STOP_WORDS] or found
+    result = words(text, query=True)
+    return [w for w in result if w not in STOP_WORDS] or result
 
 
 def name_words(name: str) -> frozenset[str]:
     """The words that make up a name, or a query that may be one: no joined forms, no stop words if others are left."""
-    found = [w for run, unspaced in _runs(name) for w in (_pairs(run, True) if unspaced else map(stem, _parts(run)))]
-    return frozenset(w for w in found if w not in STOP_WORDS) or frozenset(found)
+    result = [w for run, unspaced in _runs(name) for w in (_pairs(run, True) if unspaced else map(stem, _parts(run)))]
+    return frozenset(w for w in result if w not in STOP_WORDS) or frozenset(result)
 
 
 def spellings(text: str) -> list[str]:

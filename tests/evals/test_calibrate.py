@@ -13,11 +13,11 @@ import pytest
 from toolsearch import Catalog, SetupError, open_index
 from toolsearch.search.confidence import Fit, read_fits
 from toolsearch.testing import FixedIndex
-from toolsearch_evals.calibrate import _probe, _Remembered, calibrate, searches
+from toolsearch_evals.calibrate import _CachingEncoder, _probe, calibrate, searches
 from toolsearch_evals.cases import Case, Dataset, load
-from toolsearch_evals.fitting import Search, fit, write_fits
+from toolsearch_evals.fitting import LabelledSearch, fit, write_fits
+from toolsearch_evals.forms import FORMS
 from toolsearch_evals.measures import wilson
-from toolsearch_evals.report import FORMS
 
 SHIPPED = Path(__file__).resolve().parents[2] / "indexes" / "toolsearch_indexes" / "calibration.json"
 
@@ -38,9 +38,9 @@ def small(**splits: int) -> Dataset:
     return replace(whole, cases=tuple(kept))
 
 
-def some(signal: float, relevant: bool, *, gold: bool = True, **more: Any) -> Search:
+def some(signal: float, relevant: bool, *, gold: bool = True, **more: Any) -> LabelledSearch:
     case = Case("1", "q", (("a",),) if gold else ())
-    return Search(case, ({"held": signal}, {"held": signal / 2}), (relevant, False), **more)
+    return LabelledSearch(case, ({"held": signal}, {"held": signal / 2}), (relevant, False), **more)
 
 
 def test_what_goes_with_relevance_raises_it() -> None:
@@ -116,7 +116,7 @@ def test_vectors_are_remembered_of_an_encoder_that_uses_its_array_again() -> Non
             self.array[: len(texts)] = [[len(text), 1] for text in texts]
             return self.array[: len(texts)]
 
-    remembered = _Remembered(Reusing())
+    remembered = _CachingEncoder(Reusing())
     remembered.encode(["a"])
     assert np.array_equal(remembered.encode(["four", "a"]), [[4, 1], [1, 1]])
 
@@ -125,7 +125,7 @@ def test_vectors_are_remembered_of_an_encoder_that_uses_its_array_again() -> Non
             return self.array[:1]
 
     with pytest.raises(SetupError, match="'reusing' gave 1 rows for 2 texts"):
-        _Remembered(Short()).encode(["a", "b"])
+        _CachingEncoder(Short()).encode(["a", "b"])
 
 
 @pytest.mark.parametrize("encoder", [None, "static", Silent()])

@@ -116,7 +116,7 @@ def test_unreadable_data_is_named(research: Path, tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=r"queries\.jsonl', line 1, has no 'query'"):
         load(research)
     (research / "queries.jsonl").write_text("\n[1]\n", "utf-8")
-    with pytest.raises(SetupError, match=r"queries\.jsonl', line 2, is no JSON object"):
+    with pytest.raises(SetupError, match=r"queries\.jsonl', line 2, is not a JSON object"):
         load(research)
     (research / "tools.jsonl").write_text('{"name":', "utf-8")
     with pytest.raises(SetupError, match=r"tools\.jsonl', line 1, is not valid JSON"):
@@ -129,7 +129,7 @@ def test_unreadable_data_is_named(research: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"gold": (("github/nope",),)}, "names 'github/nope', which is no tool of the set"),
+        ({"gold": (("github/nope",),)}, "names 'github/nope', which is not a tool of the set"),
         ({"gold": ((),)}, "an empty group"),
         ({"steps": ("one", "two")}, "2 steps for 1 needed tool"),
         ({"kind": "guess"}, "unknown kind 'guess'"),
@@ -208,5 +208,5 @@ def test_a_case_counts_once_and_its_gold_is_a_tool(tmp_path: Path) -> None:
     assert loaded.cases[0].gold == (("mail/send",),)
     require_gold(loaded)
     (tmp_path / "cases.jsonl").write_text(json.dumps({**case, "gold": [["ghost"]]}) + "\n")
-    with pytest.raises(SetupError, match="'ghost', which is no tool"):
+    with pytest.raises(SetupError, match="'ghost', which is not a tool"):
         require_gold(load(tmp_path)[0])

@@ -2,11 +2,15 @@
 
 import io
 import json
+import shlex
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from toolsearch.cli.main import main
@@ -70,7 +74,7 @@ def test_data_sets_are_listed_and_checked(tmp_path: Path) -> None:
     assert "in order" in run("datasets", "check")
     (tmp_path / "tools.jsonl").write_text('{"name": "ping"}\n', "utf-8")
     (tmp_path / "queries.jsonl").write_text('{"id": "1", "query": "ping", "gold": ["pong"]}\n', "utf-8")
-    assert "names 'pong', which is no tool of the set" in run("datasets", "check", "--data", str(tmp_path), code=1)
+    assert "names 'pong', which is not a tool of the set" in run("datasets", "check", "--data", str(tmp_path), code=1)
 
 
 def test_the_demo_searches_and_shows_a_table_and_a_chart() -> None:
@@ -84,6 +88,31 @@ def test_the_demo_searches_and_shows_a_table_and_a_chart() -> None:
     assert report.kind == "savings"
 
 
+def commands(group: Any, path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*path, name))
+        else:
+            yield (*path, name), command
+
+
+@pytest.mark.parametrize(
+    ("path", "command"), [pytest.param(path, each, id=" ".join(path)) for path, each in commands(get_command(app))]
+)
+def test_the_help_of_a_command_shows_defaults_and_ends_with_an_example_that_parses(
+    path: tuple[str, ...], command: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    said = run(*path, "--help")
+    assert said.strip().splitlines()[-1].strip() == command.epilog
+    words = shlex.split(command.epilog)
+    assert words[: 3 + len(path)] == ["Example:", "toolsearch", "eval", *path]
+    command.make_context(path[-1], words[3 + len(path) :])
+    for parameter in command.params:
+        if parameter.param_type_name == "option" and parameter.name not in ("data", "help") and not parameter.required:
+            assert parameter.show_default, f"{path}: --{parameter.name} shows no default"
+
+
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
@@ -93,7 +122,7 @@ def test_the_demo_searches_and_shows_a_table_and_a_chart() -> None:
         (["ranking", "--samples", "missing.json"], "there is no file 'missing.json'"),
         (["savings", "--sizes", "9000"], "a catalog of 9000 tools cannot be made"),
         (["savings", "--wire", "morse"], "there is no wire 'morse'; there are: 'openai_chat', 'anthropic'"),
-        (["savings", "--mode", "osmosis"], "there is no delivery 'osmosis'"),
+        (["savings", "--mode", "osmosis"], "there is no delivery 'osmosis' to measure; pass 'append' or 'bridge'"),
         (["savings", "--dataset", "commons", "--dataset", "commons"], "measured on one data set, not on 2"),
         (["speed", "--sizes", "many"], "'many' are not whole numbers"),
         (["ranking", "--index", "keyword:static"], "the index 'keyword' takes no encoder"),

@@ -107,7 +107,7 @@ def test_a_model_in_a_folder_goes_by_its_last_part_in_reports(tmp_path: Path) ->
         ("hybrid:oracle", "there is no encoder 'oracle'; installed are: "),
         ("hybrid:", "there is no encoder ''"),
         ("keyword:static", "the index 'keyword' takes no encoder"),
-        ("hybrid:static=", "names no model behind '='"),
+        ("hybrid:static=", "names no model after '='"),
         ("hybrid:static=no such folder", "no such folder"),
     ],
 )

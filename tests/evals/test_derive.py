@@ -11,7 +11,7 @@ from toolsearch import SetupError
 from toolsearch_evals.cases import Dataset, load
 from toolsearch_evals.check import problems
 from toolsearch_evals.compare import compare
-from toolsearch_evals.derive import derive, derived
+from toolsearch_evals.derive import derive_tools, write_derived_set
 from toolsearch_evals.ranking import ranking
 
 
@@ -22,23 +22,23 @@ def commons() -> Dataset:
 
 def test_derived_tools_are_counted_and_always_the_same(commons: Dataset) -> None:
     tools = list(commons.catalog())
-    one, made_up = derived(tools, len(tools) + 50, seed=1)
-    two, _ = derived(tools, len(tools) + 50, seed=1)
-    other, _ = derived(tools, len(tools) + 50, seed=2)
+    one, made_up = derive_tools(tools, len(tools) + 50, seed=1)
+    two, _ = derive_tools(tools, len(tools) + 50, seed=1)
+    other, _ = derive_tools(tools, len(tools) + 50, seed=2)
     assert made_up == 50
     assert len({tool.id for tool in one}) == len(one) == len(tools) + 50
     assert one == two != other
-    assert derived(tools, 10, seed=1) == (tools[:10], 0)
-    assert derived(tools, len(tools) + 9, seed=1)[0] == one[:-41], "a larger catalog begins with the smaller"
+    assert derive_tools(tools, 10, seed=1) == (tools[:10], 0)
+    assert derive_tools(tools, len(tools) + 9, seed=1)[0] == one[:-41], "a larger catalog begins with the smaller"
     with pytest.raises(SetupError, match="pass 1 or more"):
-        derived(tools, 0, seed=1)
+        derive_tools(tools, 0, seed=1)
     with pytest.raises(SetupError, match="no tools to derive others from"):
-        derived([], 5, seed=1)
+        derive_tools([], 5, seed=1)
 
 
 def test_derived_tools_bring_servers_and_words_of_their_own(commons: Dataset) -> None:
     tools = list(commons.catalog())
-    made = derived(tools, 4 * len(tools), seed=3)[0][len(tools) :]
+    made = derive_tools(tools, 4 * len(tools), seed=3)[0][len(tools) :]
     given = {tool.server for tool in tools}
     assert not {tool.server for tool in made} & given
     assert len({tool.server for tool in made}) >= 2 * len(given)
@@ -48,10 +48,10 @@ def test_derived_tools_bring_servers_and_words_of_their_own(commons: Dataset) ->
 
 def test_a_derived_set_is_byte_identical_marked_and_in_order(commons: Dataset, tmp_path: Path) -> None:
     size = len(commons.catalog()) + 100
-    files = derive(commons, size, 1, tmp_path / "one")
-    derive(commons, size, 1, tmp_path / "two")
-    derive(commons, size, 1, tmp_path / "two")  # over itself
-    derive(commons, size, 2, tmp_path / "other")
+    files = write_derived_set(commons, size, 1, tmp_path / "one")
+    write_derived_set(commons, size, 1, tmp_path / "two")
+    write_derived_set(commons, size, 1, tmp_path / "two")  # over itself
+    write_derived_set(commons, size, 2, tmp_path / "other")
     for file in files:
         assert file.read_bytes() == (tmp_path / "two" / file.name).read_bytes()
     assert files[0].read_bytes() != (tmp_path / "other" / "tools.jsonl").read_bytes()
@@ -67,7 +67,7 @@ def test_a_derived_set_is_byte_identical_marked_and_in_order(commons: Dataset, t
 
 
 def test_reports_on_a_derived_set_say_so(commons: Dataset, tmp_path: Path) -> None:
-    derive(commons, len(commons.catalog()) + 5, 1, tmp_path / "more")
+    write_derived_set(commons, len(commons.catalog()) + 5, 1, tmp_path / "more")
     (loaded,) = load(tmp_path / "more")
     few = replace(loaded, cases=loaded.cases[:5])
     for report in (ranking([few], ["keyword"]), compare([few], "keyword", "regex")):
@@ -81,7 +81,7 @@ def test_the_form_with_unique_names_is_kept(tmp_path: Path) -> None:
         "utf-8",
     )
     (tmp_path / "queries.jsonl").write_text('{"id": "1", "query": "mail", "gold": ["mail_send"]}\n', "utf-8")
-    derive(load(tmp_path)[0], 6, 1, tmp_path / "more")
+    write_derived_set(load(tmp_path)[0], 6, 1, tmp_path / "more")
     (loaded,) = load(tmp_path / "more")
     assert len(loaded.catalog()) == 6
     assert loaded.cases[0].gold == (("mail_send",),)
@@ -92,6 +92,6 @@ def test_the_form_with_unique_names_is_kept(tmp_path: Path) -> None:
 def test_what_was_written_by_hand_is_not_overwritten(commons: Dataset, tmp_path: Path) -> None:
     (tmp_path / "tools.jsonl").write_text("{}\n")
     with pytest.raises(SetupError, match="holds a data set that was not derived"):
-        derive(commons, 10_000, 1, tmp_path)
+        write_derived_set(commons, 10_000, 1, tmp_path)
     with pytest.raises(SetupError, match=r"tools already; 3 need not be derived\. Pass more"):
-        derive(commons, 3, 1, tmp_path / "new")
+        write_derived_set(commons, 3, 1, tmp_path / "new")

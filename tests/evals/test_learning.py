@@ -10,7 +10,8 @@ from typer.testing import CliRunner
 from toolsearch import Learned, SetupError
 from toolsearch_evals.cases import Case, Dataset, load
 from toolsearch_evals.cli import app
-from toolsearch_evals.learning import DAYS, KNOWN, Habits, Need, learning, month
+from toolsearch_evals.learning import learning
+from toolsearch_evals.simulated_month import DAYS, KNOWN, Habits, Need, simulate_month
 
 FEW = Habits(tenants=2, users=2, needs=4, requests=4)
 NEEDS = [Need(frozenset([f"tool {n}"]), (f"do thing {n} for me", f"thing number {n} please")) for n in range(6)]
@@ -35,16 +36,16 @@ def row(report: Any, requests: str) -> dict[str, Any]:
 
 
 def test_the_same_seed_is_the_same_month_and_another_is_another() -> None:
-    asked = month(NEEDS, ["impossible"], FEW, 1)
-    assert asked == month(NEEDS, ["impossible"], FEW, 1)
-    assert asked != month(NEEDS, ["impossible"], FEW, 2)
+    asked = simulate_month(NEEDS, ["impossible"], FEW, 1)
+    assert asked == simulate_month(NEEDS, ["impossible"], FEW, 1)
+    assert asked != simulate_month(NEEDS, ["impossible"], FEW, 2)
     assert len(asked) == DAYS * FEW.tenants * FEW.requests
     assert [request.day for request in asked] == sorted(request.day for request in asked)
 
 
 def test_a_request_is_known_by_what_its_tenant_has_asked_before() -> None:
     said: dict[tuple[str, frozenset[str]], list[str]] = {}
-    for request in month(NEEDS, ["impossible"], FEW, 3):
+    for request in simulate_month(NEEDS, ["impossible"], FEW, 3):
         if not request.fitting:
             assert request.known == "unanswerable"
             continue

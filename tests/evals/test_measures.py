@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsearch_evals.cases import Case
-from toolsearch_evals.measures import MEASURES, Judged, bootstrap, coverage, hit, interval, ndcg, recall, summarise
+from toolsearch_evals.measures import MEASURES, JudgedCase, bootstrap, coverage, hit, interval, ndcg, recall, summarise
 
 
-def judged(*, found: bool, error: str | None = None) -> Judged:
-    return Judged(Case("c", "q", (("right",),)), ("right",) if found else ("wrong",), error)
+def judged(*, found: bool, error: str | None = None) -> JudgedCase:
+    return JudgedCase(Case("c", "q", (("right",),)), ("right",) if found else ("wrong",), error)
 
 
 def test_a_tool_retrieved_twice_counts_once() -> None:
@@ -70,7 +70,7 @@ def test_unanswerable_cases_are_not_scored_but_counted_when_answered() -> None:
     """F08, F11"""
     nothing = Case("n", "what is the weather on Mars")
     summary = summarise(
-        [Judged(nothing, ("weather",)), Judged(nothing), Judged(nothing, error="down"), judged(found=True)]
+        [JudgedCase(nothing, ("weather",)), JudgedCase(nothing), JudgedCase(nothing, error="down"), judged(found=True)]
     )
     assert summary.n_scored == 1
     assert summary.values["R@5"] == 1
@@ -84,8 +84,8 @@ ids = st.sampled_from("abcdef")
 @given(st.lists(ids, max_size=15), st.lists(st.lists(ids, min_size=1, max_size=3).map(tuple), min_size=1, max_size=4))
 def test_every_measure_is_between_0_and_1(retrieved: list[str], groups: list[tuple[str, ...]]) -> None:
     """F01"""
-    for name, measure in MEASURES.items():
-        assert 0 <= measure(retrieved, tuple(groups)) <= 1 + 1e-9, name
+    for measure in MEASURES:
+        assert 0 <= measure.score(retrieved, tuple(groups)) <= 1 + 1e-9, measure.name
 
 
 def test_an_interval_holds_the_mean_and_narrows_with_more_cases() -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from toolsearch import Catalog, Scored, SetupError, Tool, ToolIndex
 from toolsearch_evals.cases import Case, Dataset, load
+from toolsearch_evals.forms import FORMS
 from toolsearch_evals.ranking import buckets, in_split, judge, ranking
-from toolsearch_evals.report import FORMS
 
 
 class Fixed:

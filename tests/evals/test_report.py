@@ -1,5 +1,6 @@
 """Reports: one value, many forms, nothing loaded from elsewhere, nothing unescaped."""
 
+import ast
 import csv
 import io
 import json
@@ -10,12 +11,14 @@ from pathlib import Path
 
 import pytest
 
+import toolsearch_evals
 from toolsearch import SetupError
 from toolsearch_evals.cases import load
-from toolsearch_evals.chart import Chart, Line, svg
-from toolsearch_evals.findings import savings_report
-from toolsearch_evals.report import FORMS, Column, Report, Table, environment, shown, write
-from toolsearch_evals.savings import Plan, sweep
+from toolsearch_evals.chart import Chart, ChartLine, svg
+from toolsearch_evals.forms import FORMS, write
+from toolsearch_evals.report import Column, Report, ReportTable, environment, shown
+from toolsearch_evals.savings import SweepPlan, sweep
+from toolsearch_evals.savings_report import savings_report
 
 VOID = {"meta", "br", "hr", "img", "input", "link"}
 
@@ -51,7 +54,7 @@ class Strict(HTMLParser):
 @pytest.fixture(scope="module")
 def report() -> Report:
     commons = load("commons")[0]
-    plan = Plan(sizes=(5, 20, 60), seeds=1, conversations=2, turns=2, indexes=("keyword", "regex"))
+    plan = SweepPlan(sizes=(5, 20, 60), seeds=1, conversations=2, turns=2, indexes=("keyword", "regex"))
     return savings_report(sweep(commons, commons.cases, plan), plan, commons, "all")
 
 
@@ -59,8 +62,10 @@ HOSTILE = "<script>alert(1)</script> | \" & '"
 
 
 def hostile() -> Report:
-    table = Table(HOSTILE, (Column("a", HOSTILE), Column("b", "b", "share")), [{"a": HOSTILE, "b": -0.5}], HOSTILE)
-    chart = Chart(HOSTILE, HOSTILE, HOSTILE, (Line(HOSTILE, ((1, 1), (10, 10)), 1),), ((5, HOSTILE),))
+    table = ReportTable(
+        HOSTILE, (Column("a", HOSTILE), Column("b", "b", "share")), [{"a": HOSTILE, "b": -0.5}], HOSTILE
+    )
+    chart = Chart(HOSTILE, HOSTILE, HOSTILE, (ChartLine(HOSTILE, ((1, 1), (10, 10)), 1),), ((5, HOSTILE),))
     return Report("k", HOSTILE, (HOSTILE,), {HOSTILE: HOSTILE}, (table,), (HOSTILE,), (HOSTILE,), (chart,))
 
 
@@ -108,7 +113,7 @@ def test_the_chart_has_a_point_for_every_row_and_marks_the_break_even(report: Re
 
 
 def test_a_chart_of_one_point_can_be_drawn() -> None:
-    Strict.read(svg(Chart("t", "x", "y", (Line("one", ((28, 500.0),), 0),))))
+    Strict.read(svg(Chart("t", "x", "y", (ChartLine("one", ((28, 500.0),), 0),))))
 
 
 def test_the_json_holds_everything_and_no_name_of_the_machine(report: Report) -> None:
@@ -174,3 +179,39 @@ def test_a_report_is_written_in_all_forms_or_says_why_not(report: Report, tmp_pa
     (tmp_path / "file").write_text("")
     with pytest.raises(SetupError, match="cannot be written"):
         write(replace(report, charts=()), tmp_path / "file" / "sub")
+
+
+def test_no_two_modules_import_each_other() -> None:
+    """An import inside a function or for annotations only counts too."""
+    folder = Path(toolsearch_evals.__path__[0])
+    needs = {file.stem: imported(file) for file in folder.glob("*.py") if file.stem != "__init__"}
+    for module, direct in needs.items():
+        reached: set[str] = set()
+        waiting = {*direct}
+        while waiting:
+            each = waiting.pop()
+            if each not in reached:
+                reached.add(each)
+                waiting |= needs[each]
+        assert module not in reached, f"{module} imports itself by way of {sorted(reached)}"
+
+
+def imported(file: Path) -> set[str]:
+    """The modules of toolsearch_evals that a file imports, in whatever place."""
+    found: set[str] = set()
+    for node in ast.walk(ast.parse(file.read_text("utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("toolsearch_evals."):
+            found.add(str(node.module).partition(".")[2])
+        elif isinstance(node, ast.ImportFrom) and node.module == "toolsearch_evals":
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names = (alias.name for alias in node.names)
+            found |= {name.partition(".")[2] for name in names if name.startswith("toolsearch_evals.")}
+    return found
+
+
+def test_the_map_of_the_package_names_every_module() -> None:
+    folder = Path(toolsearch_evals.__path__[0])
+    listed = re.findall(r"^    ([a-z_]+(?:, [a-z_]+)*)  ", toolsearch_evals.__doc__ or "", re.MULTILINE)
+    named = [name for names in listed for name in names.split(", ")]
+    assert sorted(named) == sorted(file.stem for file in folder.glob("*.py") if file.stem != "__init__")

@@ -9,15 +9,16 @@ import pytest
 from toolsearch import SetupError, ToolSearch
 from toolsearch.tokens import counter
 from toolsearch_evals.cases import Case, Dataset, load
-from toolsearch_evals.findings import savings_report
-from toolsearch_evals.replies import FORMATS
-from toolsearch_evals.report import as_json
-from toolsearch_evals.savings import Plan, Swept, break_even, conversations_of, sweep
-from toolsearch_evals.scripted import Played, answer, content_words, play
+from toolsearch_evals.formats import FORMATS
+from toolsearch_evals.forms import as_json
+from toolsearch_evals.savings import SweepPlan, SweepResult, conversations_of, sweep
+from toolsearch_evals.savings_report import savings_report
+from toolsearch_evals.savings_rows import break_even
+from toolsearch_evals.scripted import PlayedConversation, answer, content_words, play
 from toolsearch_evals.spring import spring_report
-from toolsearch_evals.usage import Meter, Usage
+from toolsearch_evals.token_usage import TokenMeter, TokenUsage
 
-SMALL = Plan(
+SMALL = SweepPlan(
     indexes=("keyword",),
     modes=("append", "bridge"),
     sizes=(5, 30, 300),
@@ -33,23 +34,25 @@ def commons() -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def swept(commons: Dataset) -> Swept:
+def swept(commons: Dataset) -> SweepResult:
     return sweep(commons, commons.cases, SMALL)
 
 
-class Recorded(Meter):
+class Recorded(TokenMeter):
     """Counts, and keeps the requests as text."""
 
     def __init__(self) -> None:
         super().__init__(counter())
         self.requests: list[str] = []
 
-    def request(self, request: Any, before: Any) -> Usage:
+    def request(self, request: Any, before: Any) -> TokenUsage:
         self.requests.append(json.dumps(request))
         return super().request(request, before)
 
 
-def played(commons: Dataset, cases: list[Case], wire: str = "openai_chat", **options: Any) -> tuple[Played, list[str]]:
+def played(
+    commons: Dataset, cases: list[Case], wire: str = "openai_chat", **options: Any
+) -> tuple[PlayedConversation, list[str]]:
     meter = Recorded()
     one_by_one = options.pop("one_by_one", False)
     search = ToolSearch(commons.catalog(), "keyword", run=answer, **options)
@@ -66,7 +69,7 @@ TWO = Case(
 )
 
 
-def test_totals_are_of_whole_conversations_and_small_catalogs_may_lose(swept: Swept) -> None:
+def test_totals_are_of_whole_conversations_and_small_catalogs_may_lose(swept: SweepResult) -> None:
     """E07"""
     for wire in SMALL.wires:
         small, middle, large = [r for r in swept.rows if (r["wire"], r["mode"]) == (wire, "append")]
@@ -130,13 +133,13 @@ def test_every_mode_and_wire_serves_what_is_found(commons: Dataset, wire: str, m
     assert talk.searches == (0 if mode == "static" else 3)
 
 
-def test_no_call_of_the_sweep_is_refused(swept: Swept) -> None:
+def test_no_call_of_the_sweep_is_refused(swept: SweepResult) -> None:
     assert swept.refused == []
     assert swept.quarantined == []
 
 
-def test_the_same_seed_gives_the_same_report(commons: Dataset, swept: Swept) -> None:
-    def told(of: Swept) -> str:
+def test_the_same_seed_gives_the_same_report(commons: Dataset, swept: SweepResult) -> None:
+    def told(of: SweepResult) -> str:
         return as_json(replace(savings_report(of, SMALL, commons, "all"), when="now"))
 
     assert told(sweep(commons, commons.cases, SMALL)) == told(swept)

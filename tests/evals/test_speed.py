@@ -8,18 +8,18 @@ import pytest
 
 from toolsearch import SetupError
 from toolsearch_evals.cases import load
-from toolsearch_evals.engines import RIVALS, Changing, Ours, open_engine, text_of, words_of
+from toolsearch_evals.engine_process import EngineMissing, EngineProcess, EngineUnfinished, write_tools
+from toolsearch_evals.engines import PUBLISHED_ENGINES, ChangingEngine, IndexEngine, open_engine, text_of, words_of
 from toolsearch_evals.import_cost import import_cost
-from toolsearch_evals.pace import pace_report
 from toolsearch_evals.speed import speed
-from toolsearch_evals.worker import Missing, Unfinished, Worker, tools_file
+from toolsearch_evals.speed_report import speed_report
 
 
 def test_engines_are_timed_in_the_same_run_and_by_wording() -> None:
     report = speed(load("commons"), ["keyword", "vector"], [150], queries=4)
     rows = report.tables[0].rows
     assert {row["wording"] for row in rows} == {"user", "agent"}
-    assert {"keyword", "vector", *RIVALS} == {row["engine"] for row in rows} | report.data["left out"].keys()
+    assert {"keyword", "vector", *PUBLISHED_ENGINES} == {row["engine"] for row in rows} | report.data["left out"].keys()
     for row in rows:
         assert 0 < row["p50"] <= row["p99"]
         assert row["queries"] == 4
@@ -60,19 +60,19 @@ def test_a_wrong_name_is_told_before_anything_is_built() -> None:
         speed(load("commons"), ["keyword"], [0])
 
 
-@pytest.mark.parametrize("name", ["keyword", *RIVALS])
+@pytest.mark.parametrize("name", ["keyword", *PUBLISHED_ENGINES])
 def test_every_engine_finds_what_it_was_given_and_forgets_what_was_removed(name: str) -> None:
     tools = list(load("commons")[0].catalog())[:40]
     engine = open_engine(name)
     try:
-        if isinstance(engine, Ours):
+        if isinstance(engine, IndexEngine):
             engine.prepare(tools[:39])
         engine.build(tools[:39])
     except ImportError:
         pytest.skip(f"{name} is not installed")
     assert engine.search(tools[5].name)
     assert engine.search('AND "OR* (') is not None
-    if isinstance(engine, Changing):
+    if isinstance(engine, ChangingEngine):
         last = tools[39]
         before = told(engine.search(last.name), last.id)
         engine.add(last)
@@ -88,23 +88,26 @@ def told(answer: Any, tool_id: str) -> bool:
 
 def test_a_worker_answers_until_its_time_is_up_and_leaves_nothing_behind(tmp_path: Path) -> None:
     tools = list(load("commons")[0].catalog())[:20]
-    tools_file(tmp_path / "tools", tools[:18], tools[18:])
-    with Worker("keyword", tmp_path / "tools") as worker:
+    write_tools(tmp_path / "tools", tools[:18], tools[18:])
+    with EngineProcess("keyword", tmp_path / "tools") as worker:
         built = worker.ask("build", None, 60)
         assert built.keys() == {"start", "build", "first", "packages", "memory"}
         assert len(worker.ask("search", ["one", "two"], 60)["times"]) == 2
         assert worker.ask("change", 60, 60).keys() == {"add", "remove"}
         assert worker.ask("beside_numpy", ["one"], 60) is None
-        with pytest.raises(Unfinished, match="TypeError"):
+        with pytest.raises(EngineUnfinished, match="TypeError"):
             worker.ask("search", None, 60)
         assert worker.ask("ready", None, 60)
-        with pytest.raises(Unfinished, match=r"not finished in 0\.001 s"):
+        with pytest.raises(EngineUnfinished, match=r"not finished in 0\.001 s"):
             worker.ask("search", ["a long row of words"] * 5_000, 0.001)
-        with pytest.raises(Unfinished, match="its process ended"):
+        with pytest.raises(EngineUnfinished, match="its process ended"):
             worker.ask("ready", None, 60)
-    with Worker("onnx", tmp_path / "tools") as worker, pytest.raises(Unfinished, match="there is no index 'onnx'"):
+    with (
+        EngineProcess("onnx", tmp_path / "tools") as worker,
+        pytest.raises(EngineUnfinished, match="there is no index 'onnx'"),
+    ):
         worker.ask("build", None, 60)
-    assert not issubclass(Missing, Unfinished)
+    assert not issubclass(EngineMissing, EngineUnfinished)
 
 
 def test_the_report_names_ratios_to_a_package_s_own_engine() -> None:
@@ -113,7 +116,7 @@ def test_the_report_names_ratios_to_a_package_s_own_engine() -> None:
         base | {"engine": "whoosh", "rival": False, "p50": 1.0},
         base | {"engine": "whoosh itself", "rival": True, "p50": 4.0},
     ]
-    report = pace_report(rows, {"bm25s": "No module named 'bm25s'"}, {})
+    report = speed_report(rows, {"bm25s": "No module named 'bm25s'"}, {})
     first, second = report.tables[0].rows
     assert (first["of its own"], second["of its own"]) == (0.25, None)
     assert report.tables[0].note == "bm25s is left out: No module named 'bm25s'"

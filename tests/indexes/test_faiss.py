@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from toolsearch import Catalog, SetupError, Tool
 from toolsearch.protocols import Scored
 from toolsearch.testing import check_index
-from toolsearch_indexes import faiss as module
+from toolsearch_indexes import faiss_matrix as module
 from toolsearch_indexes.faiss import FaissIndex, Structure
 from toolsearch_indexes.vector import VectorIndex
 

@@ -1,6 +1,8 @@
 """Words and meaning together, and what is said when one of them is missing."""
 
 import logging
+import math
+import re
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -209,9 +211,13 @@ def test_an_encoder_that_is_set_up_wrongly_is_an_error_and_no_fallback(hashed_wo
         index.search("mail", 5)
 
 
+@pytest.mark.parametrize("weight", [50, -0.1, math.nan, "0.4", None, True])
+def test_the_weight_of_words_must_be_a_share(hashed_words, weight):
+    with pytest.raises(SetupError, match=re.escape(f"keyword_weight must be a share from 0 up to 1, not {weight!r}")):
+        HybridIndex(hashed_words, keyword_weight=weight)
+
+
 def test_the_weight_of_words_is_a_share(hashed_words):
-    with pytest.raises(SetupError, match="not 50"):
-        HybridIndex(hashed_words, keyword_weight=50)
     catalog, words = filled(KeywordIndex())
     _, index = filled(HybridIndex(hashed_words, keyword_weight=1))
     for query in ("send mail", "open an issue in a project"):

@@ -15,7 +15,7 @@ def vocabulary(words: str) -> Vocabulary:
 
 
 def repaired(word: str, known: str, spelled: str = "") -> list[str]:
-    return vocabulary(known).repaired(word, known.split().count, spelled)
+    return vocabulary(known).repair(word, known.split().count, spelled)
 
 
 @pytest.mark.parametrize(
@@ -54,15 +54,15 @@ def test_words_run_together_are_taken_apart_before_they_are_stemmed() -> None:
 
 def test_among_equally_near_words_the_commonest_wins_then_the_first_in_the_alphabet() -> None:
     known = vocabulary("mails maila")
-    assert known.repaired("mailx", lambda word: 5 if word == "mails" else 1) == ["mails"]
-    assert known.repaired("mailx", lambda _: 1) == ["maila"]
+    assert known.repair("mailx", lambda word: 5 if word == "mails" else 1) == ["mails"]
+    assert known.repair("mailx", lambda _: 1) == ["maila"]
 
 
 def test_a_word_that_no_tool_holds_any_more_is_no_guess() -> None:
     known = vocabulary("weather weath")
-    assert known.repaired("weathr", lambda word: word == "weath") == ["weath"]
-    assert known.repaired("weathr", lambda _: 0) == []
-    assert known.repaired("whiteboard", lambda word: word == "white") == []
+    assert known.repair("weathr", lambda word: word == "weath") == ["weath"]
+    assert known.repair("weathr", lambda _: 0) == []
+    assert known.repair("whiteboard", lambda word: word == "white") == []
 
 
 def test_stop_words_are_no_guesses() -> None:
@@ -80,17 +80,17 @@ def test_words_that_came_later_are_guesses_too_and_what_is_kept_of_them_is_bound
 
     vocabulary = Vocabulary(source)
     vocabulary.add(["wander"])  # nobody has asked for a word with w: the source will be asked
-    assert vocabulary.repaired("weathr", known.__contains__) == ["weather"]
-    assert vocabulary.repaired("windoww", known.__contains__) == []
+    assert vocabulary.repair("weathr", known.__contains__) == ["weather"]
+    assert vocabulary.repair("windoww", known.__contains__) == []
     known.add("window")
     vocabulary.add(["window", "mail"])
-    assert vocabulary.repaired("windoww", known.__contains__) == ["window"]
+    assert vocabulary.repair("windoww", known.__contains__) == ["window"]
     assert asked.count("w") == 1
     for start in range(0, 26**3, 500):
         new = {f"w{chr(97 + n // 676)}{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}" for n in range(start, start + 500)}
         known |= new
         vocabulary.add(new)
-        assert vocabulary.repaired("windoww", known.__contains__) == ["window"]
+        assert vocabulary.repair("windoww", known.__contains__) == ["window"]
     assert 3 < asked.count("w") < 10, "what came later is read from the source once it is more than that gave before"
 
 
@@ -104,7 +104,7 @@ def test_words_may_come_while_other_threads_repair() -> None:
     def repair() -> None:
         try:
             while not done.is_set():
-                assert vocabulary.repaired("weathr", lambda word: word == "weather") == ["weather"]
+                assert vocabulary.repair("weathr", lambda word: word == "weather") == ["weather"]
         except BaseException as error:
             failures.append(error)
 

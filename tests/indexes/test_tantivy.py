@@ -193,7 +193,7 @@ def test_an_index_by_another_recipe_is_made_anew(tmp_path: Path, caplog: pytest.
 
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("my only copy")
-    with pytest.raises(SetupError, match="holds files that are no index"):
+    with pytest.raises(SetupError, match="holds files that are not an index"):
         TantivyIndex(tmp_path)
     assert (tmp_path / "thesis.txt").read_text() == "my only copy"
 
@@ -223,7 +223,7 @@ def test_a_second_writer_waits_for_a_bounded_time_and_a_dead_one_locks_nothing(t
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         started = time.monotonic()
-        with pytest.raises(SetupError, match="another process is writing the index"):
+        with pytest.raises(SetupError, match="another process has been writing the index"):
             index.add(tools([{"name": "new", "description": "violin"}]))
         assert 0.4 < time.monotonic() - started < 4
         assert ids(index.search("electronic mail", 1)) == ["post/send_mail"]
@@ -339,7 +339,7 @@ def test_without_the_package_the_message_holds_the_install_line() -> None:
     """
     with process(code, Path()) as other:
         told = other.communicate(timeout=60)[0]
-    assert (
-        told == "the index 'tantivy' needs the package 'tantivy'. Install it with: "
-        "pip install 'toolsearch-kit[tantivy]' (from a clone: pip install '.[tantivy]')\n"
+    assert told == (
+        "the index 'tantivy' needs the package 'tantivy'. Install it with: pip install 'toolsearch-kit[tantivy]' "
+        "(from a clone: pip install '.[tantivy]')\n"
     )

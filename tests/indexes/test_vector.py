@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from toolsearch import Catalog, MissingExtra, QueryError, SetupError, Tool, find
 from toolsearch.testing import check_index
-from toolsearch_indexes import rows as rows_module
+from toolsearch_indexes import vectors as vectors_module
 from toolsearch_indexes.hybrid import HybridIndex
-from toolsearch_indexes.rows import Rows
 from toolsearch_indexes.vector import VectorIndex
+from toolsearch_indexes.vectors import VectorMatrix
 
 
 class Written:
@@ -86,7 +86,7 @@ def test_another_width_is_an_error_with_both_numbers_and_names():
 def test_an_encoder_that_breaks_its_own_width_is_named():
     encoder = Written({"mail": [1, 0, 0]}, "small")
     encoder.width = 4
-    with pytest.raises(SetupError, match=r"'small' gave an array of shape \(.*, 3\) where \(.*, 4\) is due"):
+    with pytest.raises(SetupError, match=r"'small' gave an array of shape \(.*, 3\), not \(.*, 4\)"):
         VectorIndex(encoder).add(tools("mail"))
 
 
@@ -342,7 +342,7 @@ assert not heavy, heavy
 
 
 class _Model:
-    """What `Rows` must do, without any cleverness."""
+    """What `VectorMatrix` must do, without any cleverness."""
 
     def __init__(self) -> None:
         self.rows: dict[str, Any] = {}
@@ -369,7 +369,7 @@ _NAMES = st.integers(0, 120).map(str)
     st.integers(0, 99),
 )
 def test_rows_answer_as_a_plain_scan_would_after_any_changes(steps, limit, among, seed):
-    rows, model = Rows(8), _Model()
+    rows, model = VectorMatrix(8), _Model()
     for kind, names, number in steps:
         if kind == "put":
             vectors = np.random.default_rng(number).standard_normal((len(names), 8)).astype(np.float32)
@@ -382,7 +382,7 @@ def test_rows_answer_as_a_plain_scan_would_after_any_changes(steps, limit, among
                 model.rows.pop(name, None)
     query = np.random.default_rng(seed).standard_normal(8).astype(np.float32)
     query /= np.linalg.norm(query)
-    found, cosines = rows.look(query[None], limit, among)
+    found, cosines = rows.find_nearest(query[None], limit, among)
     best = sorted((-round(score, 5), i) for score, i in zip(cosines[0].tolist(), found, strict=True) if score > 1e-4)
     expected = model.look(query, limit, among)
     assert len(rows) == len(model.rows)
@@ -393,12 +393,12 @@ def test_rows_answer_as_a_plain_scan_would_after_any_changes(steps, limit, among
 def test_a_large_matrix_is_multiplied_in_blocks_with_the_same_answer(monkeypatch):
     vectors = np.random.default_rng(1).standard_normal((5_000, 16)).astype(np.float32)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    rows = Rows(16)
+    rows = VectorMatrix(16)
     rows.put([str(n) for n in range(5_000)], vectors)
     queries = vectors[[17, 4_999]]
-    whole = rows.look(queries, 10)
-    monkeypatch.setattr(rows_module, "BLOCK", 16 * 300)
-    found, cosines = rows.look(queries, 10)
+    whole = rows.find_nearest(queries, 10)
+    monkeypatch.setattr(vectors_module, "BLOCK", 16 * 300)
+    found, cosines = rows.find_nearest(queries, 10)
     assert (found, cosines.tolist()) == (whole[0], whole[1].tolist())
     expected = {str(n) for query in queries for n in np.argsort(-(vectors @ query))[:10]}
     assert expected == set(found)
@@ -406,22 +406,22 @@ def test_a_large_matrix_is_multiplied_in_blocks_with_the_same_answer(monkeypatch
 
 
 def test_ids_that_are_asked_for_come_back_however_far_they_are():
-    rows = Rows(2)
+    rows = VectorMatrix(2)
     rows.put(["near", "far", "gone"], np.array([[1, 0], [-1, 0], [1, 0]], np.float32))
     rows.drop(["gone"])
-    found, cosines = rows.look(np.array([[1, 0]], np.float32), 1, None, ["far", "gone", "unknown"])
+    found, cosines = rows.find_nearest(np.array([[1, 0]], np.float32), 1, None, ["far", "gone", "unknown"])
     assert dict(zip(found, cosines[0].tolist(), strict=True)) == {"near": 1.0, "far": -1.0}
 
 
 def test_many_rows_that_are_equally_near_are_compared_with_one_query_at_a_time():
-    rows = Rows(512)
+    rows = VectorMatrix(512)
     same = np.zeros((4_000, 512), np.float32)
     same[:, 0] = 1
     rows.put([str(n) for n in range(4_000)], same)
     queries = same[:16]
     tracemalloc.start()
     try:
-        found, cosines = rows.look(queries, 5)
+        found, cosines = rows.find_nearest(queries, 5)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

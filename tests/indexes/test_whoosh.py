@@ -260,7 +260,7 @@ def test_a_process_that_dies_before_its_first_index_is_whole_leaves_a_usable_fol
 
 def test_a_folder_with_other_things_in_it_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("my only copy")
-    with pytest.raises(SetupError, match=r"holds files that are no index, such as 'thesis\.txt'"):
+    with pytest.raises(SetupError, match=r"holds files that are not an index, such as 'thesis\.txt'"):
         WhooshIndex(tmp_path)
     with pytest.raises(SetupError, match="cannot be the folder of an index"):
         WhooshIndex(tmp_path / "thesis.txt")
@@ -297,7 +297,7 @@ def test_a_second_writer_waits_for_a_bounded_time_and_then_says_why(tmp_path: Pa
         assert other.stdout is not None
         assert other.stdout.readline() == "held\n"
         started = time.monotonic()
-        with pytest.raises(SetupError, match=r"another process is writing the index in .* Raise lock_seconds"):
+        with pytest.raises(SetupError, match=r"another process has been writing the index in .* Raise lock_seconds"):
             index.add(tools([{"name": "new", "description": "violin"}]))
         assert 0.4 < time.monotonic() - started < 4
         started = time.monotonic()
@@ -400,9 +400,9 @@ def test_without_the_package_the_message_holds_the_install_line() -> None:
     """
     with process(code, Path()) as other:
         told = other.communicate(timeout=60)[0]
-    assert (
-        told == "the index 'whoosh' needs the package 'Whoosh'. Install it with: "
-        "pip install 'toolsearch-kit[whoosh]' (from a clone: pip install '.[whoosh]')\n"
+    assert told == (
+        "the index 'whoosh' needs the package 'Whoosh'. Install it with: pip install 'toolsearch-kit[whoosh]' "
+        "(from a clone: pip install '.[whoosh]')\n"
     )
 
 

@@ -1,11 +1,13 @@
 """Text to vectors: the one protocol, and encoders by name from entry points `toolsearch.encoders`.
 
-static      a table of word vectors: model2vec, wordllama       callables   any function
-sentence_transformers, onnx   a neural model in this process    openai      an endpoint
-cache       vectors kept on disk, around any of them
+static         a table of word vectors (model2vec, wordllama)   multilingual   a model for a hundred languages
+sentence_transformers, onnx   a neural model in this process    openai         an endpoint
+callables      any function of texts
+cache          keeps the vectors of any encoder on disk         centered       removes what all its vectors share
+loading        what encoders share: where a model's files are, and loading them once
 
 Importing this package imports no encoder and no numpy. An encoder looks for its files when it is made and says at once
-what is missing; it loads its model when it is first asked, once, whatever the number of threads.
+what is missing; it loads its model when it is first used, once, whatever the number of threads.
 """
 
 from __future__ import annotations
@@ -25,15 +27,15 @@ __all__ = ["Encoder", "EncoderError", "as_rows", "encoded", "open_encoder", "war
 
 
 class EncoderError(ToolSearchError, RuntimeError):
-    """An encoder that is set up well cannot answer now: its endpoint is down or too busy. Trying later may help."""
+    """A well set up encoder cannot answer now: its endpoint is down or too busy. Trying again later may help."""
 
 
 class Encoder(Protocol):
     """Texts in, vectors out.
 
-    `name` says model and version or digest, so that vectors of two models are never mixed. `name` and `width` may load
-    the model; both stay the same from then on. All three may be used from several threads at once. The protocol cannot
-    be asked for with `isinstance`: Python 3.11 would load the model to answer.
+    `name` says the model and its version or digest, so that vectors of two models are never mixed. `name` and `width`
+    may load the model; both stay the same from then on. All three members may be used from several threads at once. The
+    protocol does not support `isinstance`: Python 3.11 would load the model to answer.
     """
 
     @property
@@ -41,29 +43,30 @@ class Encoder(Protocol):
     @property
     def width(self) -> int: ...
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """A row for each text, (len(texts), width), float32. `query` is True for what is searched with."""
+        """A row for each text, (len(texts), width), float32. `query` is True for texts to search with."""
         ...
 
 
-def as_rows(encoder: Encoder, given: object, many: int) -> NDArray[np.float32]:
-    """What an encoder gave for so many texts, as an array; `SetupError` for what is none, or has another shape."""
+def as_rows(encoder: Encoder, output: object, texts: int) -> NDArray[np.float32]:
+    """An encoder's output for so many texts as an array; raises `SetupError` if it is none or has another shape."""
     import numpy as np
 
     try:
-        with np.errstate(over="ignore"):  # `encoded` tells of what is not finite
-            rows = np.asarray(given, dtype=np.float32)
+        with np.errstate(over="ignore"):  # `encoded` reports values that are not finite
+            rows = np.asarray(output, dtype=np.float32)
     except (TypeError, ValueError, OverflowError) as error:
-        raise SetupError(f"the encoder {encoder.name!r} gave what is no array of numbers: {error}") from error
-    if rows.shape != (wanted := (many, encoder.width)):
-        raise SetupError(f"the encoder {encoder.name!r} gave an array of shape {rows.shape} where {wanted} is due")
+        raise SetupError(f"the encoder {encoder.name!r} did not return an array of numbers: {error}") from error
+    if rows.shape != (wanted := (texts, encoder.width)):
+        raise SetupError(f"the encoder {encoder.name!r} gave an array of shape {rows.shape}, not {wanted}")
     return rows
 
 
 def encoded(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-    """What an encoder gives, checked and with rows of length 1; a text without a direction gives a row of zeros.
+    """An encoder's output, checked and with rows of length 1; a text without a direction gives a row of zeros.
 
-    Lone surrogates, which no tokenizer takes, are replaced first. Raises `SetupError` naming the encoder for what is no
-    array of numbers, a wrong shape or values that are not finite, and for one text where a list of them is due.
+    Lone surrogates, which no tokenizer takes, are replaced first. Raises `SetupError`, naming the encoder, if its
+    output is not an array of numbers, has a wrong shape or holds values that are not finite; and if `texts` is a single
+    text.
     """
     if isinstance(texts, str):
         raise SetupError(f"pass a list of texts to encode, not the text {texts[:40]!r}")
@@ -83,18 +86,18 @@ def encoded(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> N
 
 
 def warm_up(encoder: Encoder) -> None:
-    """Load what the encoder needs now rather than with the first search; also the first check of what it gives."""
+    """Loads what the encoder needs now rather than with the first search; this also checks its output."""
     encoded(encoder, ["warm up"], query=True)
 
 
 def open_encoder(name: str) -> Encoder:
     """A new encoder by the name of its entry point, or `SetupError` listing the names."""
-    made: Encoder = plugin("encoder", "toolsearch.encoders", name).load()()
-    return made
+    encoder: Encoder = plugin("encoder", "toolsearch.encoders", name).load()()
+    return encoder
 
 
-def opened(encoder: str | Encoder) -> Encoder:
-    """An encoder by its name, or as it is; raises `SetupError` for what is none."""
+def as_encoder(encoder: str | Encoder) -> Encoder:
+    """An encoder by its name, or the object itself; raises `SetupError` if it is not an encoder."""
     if isinstance(encoder, str):
         return open_encoder(encoder)
     if isinstance(encoder, type):

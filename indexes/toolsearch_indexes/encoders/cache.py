@@ -1,9 +1,9 @@
-"""Vectors kept on disk around any encoder: content-addressed, shared by processes, safe to kill at any time.
+"""The vectors of any encoder, kept on disk: found by content, shared by processes, safe to kill at any time.
 
-One SQLite file in WAL mode, opened for each call and closed again, so nothing is held over threads and forks. A row is
-stored with a checksum and only after its batch was encoded and checked, so a crash loses the running batch at most.
-Texts are not stored, only SHA-256 keys. What cannot be read is set aside and rebuilt; where nothing can be written the
-encoder works without, and says so in the log.
+One SQLite file in WAL mode is opened for each call and closed again, so nothing is held across threads and forks. A row
+is stored with a checksum, and only after its batch was encoded and checked, so a crash loses the running batch at most.
+Texts are not stored, only SHA-256 keys. A file that cannot be read is set aside and rebuilt. Where nothing can be
+written, the encoder works without the cache and says so in the log.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from toolsearch.errors import SetupError
 from toolsearch.support.text import clean
-from toolsearch_indexes.encoders import Encoder, encoded, opened, warm_up
+from toolsearch_indexes.encoders import Encoder, as_encoder, encoded, warm_up
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,17 +36,17 @@ log = logging.getLogger("toolsearch")
 FORMAT = 1  # of the file and of the keys; a file of a newer one is refused
 FILE = "vectors.sqlite3"
 _WAIT_SECONDS = 10  # for another process that is writing
-_KEYS = 500  # asked for in one statement; SQLite takes 999 everywhere
+_KEYS = 500  # in one statement; every SQLite takes 999
 _DAMAGE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class CachedEncoder:
     """`encoder`, with its vectors of documents kept in `folder`, by default `default_folder()`.
 
-    Vectors come back as `encoded` gives them: checked, float32, of length 1. Queries are not kept unless `queries` is
-    True: they are many, and a write for each is slower than a model in this process; it pays for an endpoint. `recipe`
-    is part of the key: change it when the way a program makes its texts changes in a way the texts do not show. Beyond
-    `max_vectors` the oldest leave. The folder must be on a local disk, which SQLite's WAL needs.
+    Vectors come back as `encoded` returns them: checked, float32, of length 1. Queries are not kept unless `queries` is
+    True: there are many, and a write for each is slower than a model in this process; for an endpoint it pays. `recipe`
+    is part of the key: change it when a program makes its texts in another way that the texts do not show. Beyond
+    `max_vectors` the oldest are deleted. The folder must be on a local disk, which SQLite's WAL needs.
     """
 
     def __init__(
@@ -61,11 +61,14 @@ class CachedEncoder:
     ) -> None:
         if batch < 1 or max_vectors < 1:
             raise SetupError(f"batch and max_vectors must be 1 or more, not {batch!r} and {max_vectors!r}")
-        self._encoder = opened(encoder)
+        self._encoder = as_encoder(encoder)
         self._file = _VectorFile(Path(folder) if folder is not None else default_folder(), max_vectors)
         self._queries = queries
         self._recipe = recipe
         self._batch = batch
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._encoder!r}, {str(self._file.folder)!r})"
 
     @property
     def name(self) -> str:
@@ -86,24 +89,24 @@ class CachedEncoder:
             return encoded(self._encoder, texts, query=query)
         width = self.width
         keys = self._keys([clean(text) for text in texts], query)
-        held: dict[bytes, NDArray[np.float32]] = {
+        vectors: dict[bytes, NDArray[np.float32]] = {
             key: np.frombuffer(row, "<f4") for key, row in self._file.get(keys, 4 * width).items()
         }
-        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in held}
+        missing = {key: text for key, text in zip(keys, texts, strict=True) if key not in vectors}
         log.debug("%d of %d vectors of %s are kept", len(keys) - len(missing), len(keys), self.name)
         waiting = list(missing)
         for start in range(0, len(waiting), self._batch):
             batch = waiting[start : start + self._batch]
             rows = encoded(self._encoder, [missing[key] for key in batch], query=query)
-            held |= zip(batch, rows, strict=True)
+            vectors |= zip(batch, rows, strict=True)
             self._file.put({key: row.astype("<f4").tobytes() for key, row in zip(batch, rows, strict=True)})
         result = np.empty((len(texts), width), np.float32)
         for row_number, key in enumerate(keys):
-            result[row_number] = held[key]
+            result[row_number] = vectors[key]
         return result
 
     def _keys(self, texts: Iterable[str], query: bool) -> list[bytes]:
-        """SHA-256 of all that a vector depends on."""
+        """SHA-256 of everything that a vector depends on. Another head would orphan every stored vector."""
         role = "query" if query else "document"
         head = json.dumps([FORMAT, self.name, self.width, "length 1", role, self._recipe]).encode() + b"\n"
         return [hashlib.sha256(head + text.encode()).digest() for text in texts]
@@ -117,28 +120,28 @@ def default_folder() -> Path:
             return (Path(local) if local else Path.home() / "AppData" / "Local") / "toolsearch" / "Cache" / "vectors"
         if sys.platform == "darwin":
             return Path.home() / "Library" / "Caches" / "toolsearch" / "vectors"
-        given = os.environ.get("XDG_CACHE_HOME", "")  # by the standard a relative one is void
-        cache = Path(given) if Path(given).is_absolute() else Path.home() / ".cache"
+        home = os.environ.get("XDG_CACHE_HOME", "")  # by the standard a relative one is ignored
+        cache = Path(home) if Path(home).is_absolute() else Path.home() / ".cache"
         return cache / "toolsearch" / "vectors"
     except RuntimeError:
         raise SetupError("this user has no home folder: pass the folder for vectors") from None
 
 
 class _VectorFile:
-    """Keys and bytes in one SQLite file. Reading and writing never raise, but for a file of a newer format."""
+    """Keys and bytes in one SQLite file. Reading and writing raise only for a file of a newer format."""
 
     def __init__(self, folder: Path, max_vectors: int) -> None:
-        self._folder = folder
+        self.folder = folder
         self._path = folder / FILE
         self._max_vectors = max_vectors
-        self._told = False
+        self._has_warned = False
 
     def get(self, keys: Sequence[bytes], size: int) -> dict[bytes, bytes]:
-        """What is kept under these keys, where it is whole and `size` bytes long."""
-        found: dict[bytes, bytes] = {}
+        """The vectors kept under these keys that are undamaged and `size` bytes long."""
+        vectors: dict[bytes, bytes] = {}
         before = _identity(self._path)
         if not keys or before is None:
-            return found
+            return vectors
         try:
             with closing(self._open()) as connection:
                 for start in range(0, len(keys), _KEYS):
@@ -146,21 +149,21 @@ class _VectorFile:
                     marks = ",".join("?" * len(some))
                     select = f"SELECT key, vector, checksum FROM vectors WHERE key IN ({marks})"  # noqa: S608
                     rows = connection.execute(select, some)
-                    found.update(
+                    vectors.update(
                         (key, vector)
                         for key, vector, checksum in rows
                         if isinstance(vector, bytes) and len(vector) == size and _checksum(key, vector) == checksum
                     )
         except (sqlite3.Error, UnicodeError) as error:
-            self._failed(error, before)
-        return found
+            self._set_aside(error, before)
+        return vectors
 
     def put(self, vectors: Mapping[bytes, bytes]) -> None:
-        """Keep these, all or none."""
+        """Keeps these vectors, all or none."""
         before = None
         for attempt in (1, 2):  # once more where a damaged file was set aside
             try:
-                self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
                 before = _identity(self._path)
                 with closing(self._open()) as connection:
                     connection.execute("BEGIN IMMEDIATE")
@@ -173,19 +176,19 @@ class _VectorFile:
                     connection.execute("COMMIT")
                 return
             except (OSError, sqlite3.Error, UnicodeError) as error:
-                if not self._failed(error, before) or attempt == 2:
+                if not self._set_aside(error, before) or attempt == 2:
                     return
 
     def _open(self) -> sqlite3.Connection:
-        """A connection to the file in the format of this version. Closing it rolls back what was not committed."""
+        """A connection to the file, in this version's format. Closing it rolls back what was not committed."""
         connection = sqlite3.connect(self._path, timeout=_WAIT_SECONDS, isolation_level=None)
-        connection.text_factory = bytes  # what should be bytes and is text is judged by its checksum too
+        connection.text_factory = bytes  # a value that is text by mistake is checked by its checksum too
         try:
             version = _version(connection)
             if version == 0:
                 connection.execute("PRAGMA journal_mode=WAL")
                 connection.execute("BEGIN IMMEDIATE")
-                if (version := _version(connection)) == 0:  # nobody else was quicker
+                if (version := _version(connection)) == 0:  # no other process was quicker
                     connection.execute(
                         "CREATE TABLE IF NOT EXISTS vectors (id INTEGER PRIMARY KEY, key BLOB NOT NULL UNIQUE,"
                         " vector BLOB NOT NULL, checksum INTEGER NOT NULL)"
@@ -203,13 +206,13 @@ class _VectorFile:
             raise
         return connection
 
-    def _failed(self, error: Exception, before: tuple[int, int] | None) -> bool:
-        """Sets a damaged file aside, and tells whether it is gone; what else fails is only told."""
+    def _set_aside(self, error: Exception, before: tuple[int, int] | None) -> bool:
+        """Sets a damaged file aside and returns whether it is gone; any other failure is only logged."""
         code = getattr(error, "sqlite_errorcode", None)
         damaged = isinstance(error, UnicodeError)  # SQLite's own message quotes the damaged bytes
         if not damaged and (code is None or (code & 0xFF) not in _DAMAGE):
-            if not self._told:
-                self._told = True
+            if not self._has_warned:
+                self._has_warned = True
                 log.warning("the vector cache %s cannot be used, vectors are computed again: %s", self._path, error)
             return False
         if _identity(self._path) != before:  # another process has set it aside already

@@ -17,10 +17,10 @@ __all__ = ["CallableEncoder"]
 
 
 class CallableEncoder:
-    """`function` takes a list of texts and gives a row of `width` numbers for each: an array, or lists of numbers.
+    """`function` takes a list of texts and returns a row of `width` numbers for each: an array, or lists of numbers.
 
-    Say model and version in `name`: vectors that were kept are found again by it. `query_function`, if given, is used
-    for what is searched with. The functions may be called from several threads at once.
+    Put the model and its version in `name`: stored vectors are found again by it. `query_function`, if given, encodes
+    the texts to search with. The functions may be called from several threads at once.
     """
 
     def __init__(
@@ -42,6 +42,9 @@ class CallableEncoder:
         self.width = width
         self._function = function
         self._query_function = query_function or function
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, width={self.width})"
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         import numpy as np

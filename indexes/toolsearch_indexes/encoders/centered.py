@@ -1,12 +1,13 @@
-"""What all texts of a model have in common, taken off its vectors.
+"""Removes from a model's vectors what all of them have in common.
 
-Some models give any two texts a cosine of .7 or more: the E5 family, and several that endpoints serve. All their
-vectors lie in one corner, and what tells texts apart is in the rest. Indexes read a cosine about 0 as "nothing to do
-with each other"; taking off the mean vector makes it so (Mu, Viswanath, 2018: "All-but-the-Top").
+Some models give any two texts a cosine of 0.7 or more: the E5 family, and several that endpoints serve. All their
+vectors lie in one corner, and the differences between texts are in the rest. Indexes read a cosine about 0 as "nothing
+to do with each other"; subtracting the mean vector makes it so (Mu, Viswanath, 2018: "All-but-the-Top").
 
-Models for several languages also tell in which one a text is, and by that keep a request from the tool that meets it.
-Where the same texts are given in several languages, the directions between their means go too (Yang et al., 2021: "A
-Simple and Effective Method To Eliminate the Self Language Bias in Multilingual Representations").
+The vectors of models for several languages also show which language a text is in, and that keeps a request from the
+tool that meets it. If the same texts are given in several languages, the directions between their means are removed too
+(Yang et al., 2021: "A Simple and Effective Method To Eliminate the Self Language Bias in Multilingual
+Representations").
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toolsearch.errors import SetupError
-from toolsearch_indexes.encoders import Encoder, encoded, opened
+from toolsearch_indexes.encoders import Encoder, as_encoder, encoded
 from toolsearch_indexes.encoders.loading import Once, digest
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NEUTRAL", "CenteredEncoder"]
 
-# About as many things as there are lines, requests and statements alike, so that their mean is about none of them.
+# Requests and statements, each about something else, so that their mean is about none of them.
 NEUTRAL = (
     "What is the weather like in Paris tomorrow?",
     "Send a message to my colleague about the meeting.",
@@ -53,22 +54,26 @@ NEUTRAL = (
 )
 
 
-NOTHING = 1e-3  # of a length of 1: what is left of a vector and is shorter is rounding
+NOTHING = 1e-3  # a remainder shorter than this, of a vector of length 1, is rounding
 
 
 class CenteredEncoder:
-    """`encoder`, with the mean of neutral texts taken off each vector: one mean for documents, one for queries.
+    """`encoder`, with the mean of neutral texts subtracted from each vector: one mean for documents, one for queries.
 
-    `languages` are lists of texts that say the same in one language each; what tells these apart is taken off too. All
-    these texts are encoded with the first text; nothing depends on the catalog. Put a `CachedEncoder` around this one,
-    not into it. An encoder whose width is less than the number of languages is a `SetupError` then.
+    `languages` are lists of texts that say the same, each list in one language; the directions in which these differ
+    are removed too. All these texts are encoded together with the first text; nothing depends on the catalog. Put a
+    `CachedEncoder` around this encoder, not into it. With languages, an encoder whose width is less than their number
+    is a `SetupError`.
     """
 
     def __init__(self, encoder: str | Encoder, *, languages: Sequence[Sequence[str]] = ()) -> None:
-        self._encoder = opened(encoder)
+        self._encoder = as_encoder(encoder)
         self._languages = _texts(languages)
         self._common = Once(lambda: {query: self._find(query) for query in (False, True)})
         self._texts = digest([], *NEUTRAL, *(text for language in self._languages for text in language))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._encoder!r}, languages={len(self._languages)})"
 
     @property
     def name(self) -> str:
@@ -100,7 +105,7 @@ class CenteredEncoder:
             return mean, np.zeros((0, len(mean)), np.float32)
         means = np.stack([encoded(self._encoder, texts, query=query).mean(axis=0) for texts in self._languages])
         _, sizes, directions = np.linalg.svd(means - means.mean(axis=0), full_matrices=False)
-        apart = directions[sizes > NOTHING]  # beyond the rank, a direction is any
+        apart = directions[sizes > NOTHING]  # beyond the rank, directions are arbitrary
         if len(apart) == len(mean):
             raise SetupError(
                 f"the encoder {self._encoder.name!r} gives {len(mean)} numbers, and what tells {len(means)} languages "
@@ -110,9 +115,9 @@ class CenteredEncoder:
 
 
 def _texts(languages: Sequence[Sequence[str]]) -> list[list[str]]:
-    """The texts by language, or `SetupError` where they cannot say the same."""
-    given = [[] if isinstance(language, str) else list(language) for language in languages]
-    texts = all(isinstance(text, str) for language in given for text in language)
-    if not (texts and all(given)) or len({len(language) for language in given}) > 1:
+    """The texts by language, or `SetupError` if they cannot say the same."""
+    by_language = [[] if isinstance(language, str) else list(language) for language in languages]
+    texts = all(isinstance(text, str) for language in by_language for text in language)
+    if not (texts and all(by_language)) or len({len(language) for language in by_language}) > 1:
         raise SetupError(f"languages are lists of texts that say the same, as many in each, not {languages!r:.200}")
-    return given
+    return by_language

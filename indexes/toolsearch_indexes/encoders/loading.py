@@ -17,23 +17,23 @@ __all__ = ["Once", "digest", "model_folder", "require"]
 
 T = TypeVar("T")
 
-_SHOWN = 12  # hexadecimal digits of a digest in a name: 48 bits tell a user's models apart
+_SHOWN = 12  # hexadecimal digits of a digest in a name: 48 bits are enough to tell a user's models apart
 
 
 class Once(Generic[T]):
-    """Calls a function at the first call and gives its result from then on; after an error it tries again."""
+    """Calls a function at the first call and returns its result from then on; after an error it tries again."""
 
     def __init__(self, load: Callable[[], T]) -> None:
         self._load = load
         self._lock = threading.Lock()
-        self._made: list[T] = []
+        self._result: list[T] = []
 
     def __call__(self) -> T:
-        if not self._made:
+        if not self._result:
             with self._lock:
-                if not self._made:
-                    self._made.append(self._load())
-        return self._made[0]
+                if not self._result:
+                    self._result.append(self._load())
+        return self._result[0]
 
 
 def require(what: str, packages: Iterable[str], extra: str) -> None:
@@ -44,7 +44,7 @@ def require(what: str, packages: Iterable[str], extra: str) -> None:
 
 
 def model_folder(model: str | os.PathLike[str], marker: str) -> Path | None:
-    """The folder on this machine below which a model's file `marker` is, without a network; None if there is none.
+    """The folder on this machine that has a model's file `marker` below it, or None; asks no network.
 
     `model` is a folder, the import name of a package that ships one, or a name as on the Hugging Face hub, which is
     looked for in that hub's own cache.
@@ -56,8 +56,8 @@ def model_folder(model: str | os.PathLike[str], marker: str) -> Path | None:
     package = name.replace("-", "_")
     if package.isidentifier() and (spec := find_spec(package)) is not None:
         for place in spec.submodule_search_locations or ():
-            for found in sorted(Path(place).rglob(marker), key=lambda path: (len(path.parts), path)):
-                return found.parents[len(Path(marker).parts) - 1]
+            for file in sorted(Path(place).rglob(marker), key=lambda path: (len(path.parts), path)):
+                return file.parents[len(Path(marker).parts) - 1]
     if re.fullmatch(r"[\w.-]+/[\w.-]+", name):
         repository = _hub_cache() / f"models--{name.replace('/', '--')}"
         try:
@@ -81,7 +81,7 @@ def _hub_cache() -> Path:
 
 
 def digest(files: Iterable[Path], *also: str) -> str:
-    """A short digest of what these files hold, in the order of their names, and of these texts."""
+    """A short digest of the contents of these files, in the order of their names, and of these texts."""
     whole = hashlib.sha256()
     for file in sorted(files):
         with file.open("rb") as opened:

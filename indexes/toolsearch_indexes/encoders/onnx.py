@@ -29,9 +29,10 @@ class _Model:
 class OnnxEncoder:
     """`model` and `tokenizer` are files: model.onnx, quantised or not, and the tokenizer.json that belongs to it.
 
-    The first output is taken: token vectors are pooled over the attention mask ("mean", or "cls" for the first token),
-    and normalised; an output with one vector a text is normalised as it is. Texts are cut at `max_tokens`. `threads`
-    is how many onnxruntime uses for one call; None leaves it to onnxruntime. Missing files are a `SetupError` at once.
+    The model's first output is used. Token vectors are pooled over the attention mask ("mean", or "cls" for the first
+    token) and normalised; an output with one vector per text is only normalised. Texts are cut at `max_tokens`.
+    `threads` is how many threads onnxruntime uses for one call; None leaves that to onnxruntime. Missing files are a
+    `SetupError` at once.
     """
 
     def __init__(
@@ -59,6 +60,9 @@ class OnnxEncoder:
         self._model = Once(self._load)
         self._name = Once(self._find_name)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self._files[0])!r})"
+
     @property
     def name(self) -> str:
         return self._name()
@@ -77,7 +81,7 @@ class OnnxEncoder:
 
         model = self._model()
         rows = np.zeros((len(texts), model.width), np.float32)
-        # Texts of like length together: a batch is as slow as its longest text.
+        # Texts of similar length together: a batch is as slow as its longest text.
         filled = sorted((row for row, text in enumerate(texts) if text.strip()), key=lambda row: len(texts[row]))
         for start in range(0, len(filled), self._batch):
             some = filled[start : start + self._batch]
@@ -89,10 +93,10 @@ class OnnxEncoder:
 
         tokens = model.tokenizer.encode_batch(texts)
         mask = np.array([each.attention_mask for each in tokens], np.int64)
-        given = {"input_ids": np.array([each.ids for each in tokens], np.int64), "attention_mask": mask}
+        arrays = {"input_ids": np.array([each.ids for each in tokens], np.int64), "attention_mask": mask}
         if "token_type_ids" in model.inputs:
-            given["token_type_ids"] = np.array([each.type_ids for each in tokens], np.int64)
-        fed = {name: array for name, array in given.items() if name in model.inputs}
+            arrays["token_type_ids"] = np.array([each.type_ids for each in tokens], np.int64)
+        fed = {name: array for name, array in arrays.items() if name in model.inputs}
         output = np.asarray(model.session.run(None, fed)[0], np.float32)
         if output.ndim == 3:
             if self._pooling == "cls":
@@ -124,8 +128,10 @@ class OnnxEncoder:
         if not isinstance(width, int):
             raise SetupError(f"the first output of {str(model)!r} states no width: {width!r}")
         padding = tokenizer.padding or {}
-        kept = {key: padding[key] for key in ("direction", "pad_id", "pad_token", "pad_type_id") if key in padding}
-        tokenizer.enable_padding(**kept)  # to the longest of a batch, whatever the file says
+        padding_options = {
+            key: padding[key] for key in ("direction", "pad_id", "pad_token", "pad_type_id") if key in padding
+        }
+        tokenizer.enable_padding(**padding_options)  # to the longest of a batch, whatever the file says
         tokenizer.enable_truncation(self._max_tokens)
         return _Model(session, tokenizer, inputs, width)
 

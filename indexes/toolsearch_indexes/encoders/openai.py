@@ -36,11 +36,12 @@ _REQUEST_CHARACTERS = 400_000  # OpenAI takes 300,000 tokens in a request
 
 
 class OpenAIEncoder:
-    """`model` behind the endpoint `url`; the key is `key`, or in the environment as OPENAI_API_KEY, or none.
+    """`model` behind the endpoint `url`. The key is `key`, or OPENAI_API_KEY from the environment, if there is one.
 
     `dimensions` asks the model for shorter vectors; None takes its own width, learned from the first answer. Texts are
-    cut at `max_characters`, which is what most models take. A request holds up to `batch` texts; what was too busy,
-    timed out or broke off is asked again up to `retries` times, after growing waits, or when the server says to.
+    cut at `max_characters`, which is what most models take. A request holds up to `batch` texts. If the server is too
+    busy, or a request times out or breaks off, it is sent again up to `retries` times, after growing waits or when the
+    server says to.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class OpenAIEncoder:
         path = path if path.endswith("/embeddings") else f"{path}/embeddings"
         user, _, host = parts.netloc.rpartition("@")
         self._url = urlunsplit((parts.scheme, host, path, parts.query, ""))
-        self._told = f"{parts.scheme}://{host}{path}"  # keys hide in the user part and in the query of an address
+        self._address = f"{parts.scheme}://{host}{path}"  # keys hide in the user part and in the query of an address
         key = os.environ.get("OPENAI_API_KEY", "") if key is None else key
         self._headers = {"Content-Type": "application/json"}
         if user:
@@ -90,17 +91,20 @@ class OpenAIEncoder:
         self._timeout_seconds = timeout_seconds
         self._retries = retries
         self._sleep = sleep
-        self._learned: int | None = dimensions
+        self._known_width: int | None = dimensions
         self._width = Once(self._learn_width)
         self._opener = urllib.request.build_opener(_NoRedirects)
         also = [repr((query_prompt, document_prompt))] if query_prompt or document_prompt else []
         size = f":{dimensions}" if dimensions else ""
         self.name = f"{model}{size}@{host}" + (f"+{digest([], *also)}" if also else "")
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r})"
+
     @property
     def width(self) -> int:
-        """Asks the endpoint once if no answer has told it yet."""
-        return self._learned or self._width()
+        """The width of the vectors; asks the endpoint once if no answer has shown it yet."""
+        return self._known_width or self._width()
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """A row for each text; zeros for an empty one, which the API refuses. Raises `SetupError` or `EncoderError`."""
@@ -109,16 +113,16 @@ class OpenAIEncoder:
         filled = [row for row, text in enumerate(texts) if text.strip()]
         prompt = self._prompts[query]
         whole = [prompt + texts[row][: self._max_characters] for row in filled]
-        given = [self._rows(batch) for batch in self._batches(whole)]
+        parts = [self._rows(batch) for batch in self._batches(whole)]
         rows = np.zeros((len(texts), self.width), np.float32)
         if filled:
-            rows[filled] = np.concatenate(given)
+            rows[filled] = np.concatenate(parts)
         return rows
 
     def _learn_width(self) -> int:
         self._rows(["width"])
-        assert self._learned is not None
-        return self._learned
+        assert self._known_width is not None
+        return self._known_width
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
         batch: list[str] = []
@@ -136,10 +140,10 @@ class OpenAIEncoder:
         """One request's rows, in the order of the texts, whatever the order of the answer."""
         import numpy as np
 
-        asked: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": self._encoding_format}
+        request: dict[str, Any] = {"model": self._model, "input": texts, "encoding_format": self._encoding_format}
         if self._dimensions is not None:
-            asked["dimensions"] = self._dimensions
-        answer = self._ask(json.dumps(asked).encode())
+            request["dimensions"] = self._dimensions
+        answer = self._ask(json.dumps(request).encode())
         try:
             data = {item.get("index", place): item["embedding"] for place, item in enumerate(answer["data"])}
             if sorted(data) != list(range(len(texts))):
@@ -148,18 +152,18 @@ class OpenAIEncoder:
             if len(widths := {len(vector) for vector in vectors}) != 1:
                 raise ValueError(f"vectors of different widths: {sorted(widths)}")
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            told = f"misses {error}" if isinstance(error, KeyError) else str(error)
+            problem = f"misses {error}" if isinstance(error, KeyError) else str(error)
             raise SetupError(
-                f"{self._told} does not answer like OpenAI's embeddings API: {told}. Is the url the one of its "
+                f"{self._address} does not answer like OpenAI's embeddings API: {problem}. Is the url the one of its "
                 "OpenAI-compatible API, often ending in /v1?"
             ) from error
         (width,) = widths
-        if self._learned is not None and self._learned != width:
+        if self._known_width is not None and self._known_width != width:
             raise SetupError(
-                f"{self._told} gave vectors {width} wide for the model {self._model!r} where {self._learned} are due. "
+                f"{self._address} gave vectors {width} wide for the model {self._model!r}, not {self._known_width}. "
                 + ("Does the model take dimensions?" if self._dimensions else "Was the model changed? Restart.")
             )
-        self._learned = width
+        self._known_width = width
         return np.stack(vectors)
 
     def _ask(self, body: bytes) -> Any:
@@ -175,24 +179,27 @@ class OpenAIEncoder:
                 return json.loads(text)
             except urllib.error.HTTPError as error:
                 with error:
-                    said = self._without_secrets(error.read(2_000).decode("utf-8", "replace"))
-                problem = f"status {error.code}" + (f": {' '.join(said.split())[:300]}" if said.strip() else "")
-                if error.code not in _AGAIN or "insufficient_quota" in said:
-                    raise SetupError(f"{self._told} answered with {problem}. {_advice(error.code)}") from None
+                    message = self._without_secrets(error.read(2_000).decode("utf-8", "replace"))
+                problem = f"status {error.code}" + (f": {' '.join(message.split())[:300]}" if message.strip() else "")
+                if error.code not in _AGAIN or "insufficient_quota" in message:
+                    raise SetupError(f"{self._address} answered with {problem}. {_advice(error.code)}") from None
                 wait = _seconds(error.headers.get("Retry-After"))
             except (OSError, http.client.HTTPException) as error:  # unreachable, timed out, broken off
                 reason = error.reason if isinstance(error, urllib.error.URLError) else error
                 problem = f"no answer: {self._without_secrets(str(reason) or type(reason).__name__)}"
             except ValueError:
-                raise SetupError(f"{self._told} answered with what is not JSON. Is it an embeddings API?") from None
+                raise SetupError(
+                    f"{self._address} answered with something that is not JSON. Is it an embeddings API?"
+                ) from None
             if attempt < self._retries:
                 seconds = (
                     min(_LONGEST_WAIT_SECONDS, 0.5 * 2**attempt) * random.uniform(0.75, 1) if wait is None else wait
                 )
-                log.info("%s: %s; asking again in %.1f seconds", self._told, problem, seconds)
+                log.info("%s: %s; asking again in %.1f seconds", self._address, problem, seconds)
                 self._sleep(seconds)
         raise EncoderError(
-            f"{self._told} gave {problem} ({self._retries + 1} tries). Check that it is up and reachable, or try later"
+            f"{self._address} gave {problem} ({self._retries + 1} tries). "
+            "Check that it is up and reachable, or try later"
         )
 
     def _without_secrets(self, text: str) -> str:
@@ -219,7 +226,7 @@ def _numbers(embedding: Any) -> NDArray[np.float32]:
 
 
 def _seconds(header: str | None) -> float | None:
-    """What Retry-After says, where it is a number of seconds; not longer than we are willing to wait."""
+    """The seconds of a Retry-After header, at most as many as we are willing to wait; None if it holds no number."""
     try:
         return min(_LONGEST_WAIT_SECONDS, max(0.0, float(header))) if header else None
     except ValueError:

@@ -26,11 +26,11 @@ _PARTS = frozenset({".bin", ".json", ".model", ".safetensors", ".txt"})
 class SentenceTransformerEncoder:
     """`model` is a folder, the import name of a package that ships one, or a name as on the Hugging Face hub.
 
-    A name is looked for in the hub's cache on this machine. Where it is not, and `allow_download` is False, that is a
-    `SetupError` at once; the network is never asked. Importing torch and loading take seconds and wait for the first
-    `encode`, or for `warm_up`. Without prompts of yours, those of the model count. `device` is torch's name for one;
-    None takes the best there is. A model is data: code that comes with one is not run, weights are read as safetensors
-    only.
+    A name is looked for in the hub's cache on this machine. If it is not there and `allow_download` is False, that is a
+    `SetupError` at once; the network is not used. Importing torch and loading take seconds and wait for the first
+    `encode`, or for `warm_up`. If you pass no prompts, those of the model are used. `device` is torch's name for one;
+    None takes the best available. A model is data: code that comes with it is not run, and weights are read as
+    safetensors only.
     """
 
     def __init__(
@@ -45,13 +45,13 @@ class SentenceTransformerEncoder:
     ) -> None:
         packages = ("numpy", "torch", "sentence_transformers")
         require("SentenceTransformerEncoder", packages, "sentence-transformers")
-        self._asked = os.fspath(model)
+        self._requested = os.fspath(model)
         self._folder = model_folder(model, _MARKER)
         if self._folder is None and not allow_download:
             raise SetupError(
-                f"there is no model {self._asked!r} on this machine, and no download is allowed. Put it into the cache "
-                f"of the Hugging Face hub with: hf download {self._asked} - or pass a folder with the model, or "
-                "allow_download=True"
+                f"there is no model {self._requested!r} on this machine, and no download is allowed. Put it into the "
+                f"cache of the Hugging Face hub with: hf download {self._requested} - or pass a folder with the model, "
+                "or allow_download=True"
             )
         self._query_prompt = query_prompt
         self._document_prompt = document_prompt
@@ -60,6 +60,9 @@ class SentenceTransformerEncoder:
         self._model = Once(self._load)
         self._name = Once(self._find_name)
         self._lock = threading.Lock()  # its tokenizer cannot be used twice at once
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._requested!r})"
 
     @property
     def name(self) -> str:
@@ -74,7 +77,7 @@ class SentenceTransformerEncoder:
         self.encode(["warm up"], query=True)
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """A row for each text, as the model gives it; zeros for an empty text."""
+        """A row for each text, as the model returns it; zeros for an empty text."""
         import numpy as np
 
         model = self._model()
@@ -86,14 +89,16 @@ class SentenceTransformerEncoder:
             options = {} if prompt is None else {"prompt": prompt}
             some = [texts[row] for row in filled]
             with self._lock:
-                given = encode(some, batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True, **options)
-            rows[filled] = np.asarray(given, np.float32)
+                vectors = encode(
+                    some, batch_size=self._batch, show_progress_bar=False, convert_to_numpy=True, **options
+                )
+            rows[filled] = np.asarray(vectors, np.float32)
         return rows
 
     def _load(self) -> Any:
         from sentence_transformers import SentenceTransformer  # pyright: ignore[reportMissingImports]
 
-        place = os.fspath(self._folder) if self._folder is not None else self._asked
+        place = os.fspath(self._folder) if self._folder is not None else self._requested
         try:
             return SentenceTransformer(
                 place,
@@ -103,17 +108,17 @@ class SentenceTransformerEncoder:
                 model_kwargs={"use_safetensors": True},  # nor a pickle of weights read, which could hold some
             )
         except Exception as error:  # transformers, safetensors, torch and the hub raise classes of their own
-            raise SetupError(f"the model {self._asked!r} cannot be loaded from {place!r}: {error}") from error
+            raise SetupError(f"the model {self._requested!r} cannot be loaded from {place!r}: {error}") from error
 
     def _find_name(self) -> str:
         """The model's name with the hub's commit, or with a digest of its files."""
         if self._folder is None:
             self._model()  # this downloads it
-            self._folder = model_folder(self._asked, _MARKER)
+            self._folder = model_folder(self._requested, _MARKER)
         if self._folder is None:
-            return self._asked
+            return self._requested
         folder = self._folder
-        label = folder.resolve().name if Path(self._asked).exists() else self._asked
+        label = folder.resolve().name if Path(self._requested).exists() else self._requested
         version = folder.name[:12]
         if not re.fullmatch("[0-9a-f]{40}", folder.name):
             version = digest(path for path in folder.rglob("*") if path.suffix in _PARTS and path.is_file())
@@ -125,5 +130,5 @@ class SentenceTransformerEncoder:
         width = model.get_embedding_dimension() if hasattr(model, "get_embedding_dimension") else None
         width = width or model.get_sentence_embedding_dimension()
         if not isinstance(width, int):
-            raise SetupError(f"the model {self._asked!r} states no width of its vectors: use CallableEncoder")
+            raise SetupError(f"the model {self._requested!r} states no width of its vectors: use CallableEncoder")
         return width

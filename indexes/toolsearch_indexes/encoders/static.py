@@ -47,8 +47,8 @@ class _Model:
     tokenizer: Any
     table: NDArray[np.float32]  # a row for each token, or for each cluster of tokens
     mapping: NDArray[np.int64] | None  # token -> row, in a model whose vocabulary is clustered
-    weights: NDArray[np.float32] | None  # of a token, there
-    dropped: int | None  # the token that stands for what is unknown and says nothing
+    weights: NDArray[np.float32] | None  # of each token, in such a model
+    dropped: int | None  # the token for what is unknown, which is left out
     max_characters: int | None
 
 
@@ -56,14 +56,17 @@ class StaticEncoder:
     """A model2vec or wordllama model.
 
     `model` is "wordllama" for the model in that package (256 wide), a folder, the import name of another package that
-    ships a model2vec model, or the name of one that is in the cache of the Hugging Face hub. Nothing is downloaded:
-    what is not there is a `SetupError` at once, `MissingExtra` where a package is all it takes.
+    ships a model2vec model, or the name of a model in the cache of the Hugging Face hub. Nothing is downloaded: a
+    missing model is a `SetupError` at once, or `MissingExtra` if installing a package is enough.
     """
 
     def __init__(self, model: str | os.PathLike[str] = "wordllama") -> None:
         require("the static encoder", ("numpy", "tokenizers", "safetensors"), "static")
         self._files = _files(model)
         self._model = Once(self._load)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._files.label!r})"
 
     @property
     def name(self) -> str:
@@ -74,7 +77,7 @@ class StaticEncoder:
         return int(self._model().table.shape[1])
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """A mean for each text, not normalised; zeros for a text without tokens. Queries are as documents."""
+        """A mean for each text, not normalised; zeros for a text without tokens. Queries are encoded like documents."""
         import numpy as np
 
         model = self._model()
@@ -92,7 +95,7 @@ class StaticEncoder:
         return rows
 
     def _load(self) -> _Model:
-        """The model of these files as they are now: one for all encoders of this process that use it."""
+        """The model in these files as they are now; encoders of this process that use the same files share it."""
         key = tuple((str(file), stat.st_mtime_ns, stat.st_size) for file in self._files.all for stat in [file.stat()])
         with _loading:
             model = _loaded.get(key)
@@ -109,22 +112,22 @@ class StaticEncoder:
         try:
             with safe_open(files.weights, framework="np") as opened:
                 names = opened.keys()
-                held = {name: opened.get_tensor(name) for name in names}
+                tensors = {name: opened.get_tensor(name) for name in names}
             tokenizer = Tokenizer.from_file(str(files.tokenizer))
             config = json.loads(files.config.read_text("utf-8")) if files.config else {}
         except (SafetensorError, OSError, ValueError, TypeError) as error:
             raise SetupError(f"the static model {str(files.weights.parent)!r} cannot be read: {error}") from error
         except Exception as error:  # tokenizers raises no class of its own
-            raise SetupError(f"{str(files.tokenizer)!r} is no tokenizer that can be read: {error}") from error
-        if files.tensor not in held or held[files.tensor].ndim != 2:
-            others = ", ".join(map(repr, sorted(held)[:5]))
+            raise SetupError(f"{str(files.tokenizer)!r} cannot be read as a tokenizer: {error}") from error
+        if files.tensor not in tensors or tensors[files.tensor].ndim != 2:
+            others = ", ".join(map(repr, sorted(tensors)[:5]))
             raise SetupError(
-                f"{str(files.weights)!r} holds no table {files.tensor!r} but {others}: it is no static model. For a "
-                "neural one use SentenceTransformerEncoder or OnnxEncoder"
+                f"{str(files.weights)!r} holds {others}, but no table {files.tensor!r}: it is not a static model. For "
+                "a neural one use SentenceTransformerEncoder or OnnxEncoder"
             )
-        table = held[files.tensor].astype(np.float32)
-        mapping = held["mapping"].astype(np.int64) if "mapping" in held else None
-        weights = held["weights"].astype(np.float32) if "weights" in held else None
+        table = tensors[files.tensor].astype(np.float32)
+        mapping = tensors["mapping"].astype(np.int64) if "mapping" in tensors else None
+        weights = tensors["weights"].astype(np.float32) if "weights" in tensors else None
         tokens = tokenizer.get_vocab()
         last = max(tokens.values(), default=-1)
         short = [part for part in (weights, table if mapping is None else mapping) if part is not None]
@@ -160,13 +163,13 @@ def _unknown(tokenizer: Any) -> int | None:
     if token is None:
         unknown: int | None = model.get("unk_id")
         return unknown
-    found: int | None = tokenizer.token_to_id(token)
-    return found
+    token_id: int | None = tokenizer.token_to_id(token)
+    return token_id
 
 
 def _files(model: str | os.PathLike[str]) -> _Files:
     """The files of a model, or `SetupError` with what to do."""
-    if model == "wordllama":  # whatever folder of that name the program may have been started beside
+    if model == "wordllama":  # even if the working directory has a folder of that name
         folder = model_folder("wordllama", "wordllama.py")
         if folder is None:
             raise MissingExtra("the static encoder", "wordllama", "static")
@@ -174,23 +177,23 @@ def _files(model: str | os.PathLike[str]) -> _Files:
     folder = Path(model)
     if (folder / "weights").is_dir() and (folder / "tokenizers").is_dir():
         return _wordllama(folder)
-    found = model_folder(model, "model.safetensors")
-    if found is None and (whole := model_folder(model, "0_StaticEmbedding/model.safetensors")) is not None:
-        found = whole / "0_StaticEmbedding"
-    if found is None:
+    place = model_folder(model, "model.safetensors")
+    if place is None and (whole := model_folder(model, "0_StaticEmbedding/model.safetensors")) is not None:
+        place = whole / "0_StaticEmbedding"
+    if place is None:
         raise SetupError(
             f"there is no static model {os.fspath(model)!r} on this machine: pass a folder with model.safetensors, "
             "tokenizer.json and config.json, or a name that is in the cache of the Hugging Face hub (put it there "
             "with: hf download NAME). The encoder itself never downloads"
         )
-    if not (found / "tokenizer.json").is_file():
-        raise SetupError(f"the static model {str(found)!r} has no tokenizer.json")
-    config = found / "config.json"
-    stored = found.name == "0_StaticEmbedding" or not config.is_file()  # as sentence-transformers stores it
+    if not (place / "tokenizer.json").is_file():
+        raise SetupError(f"the static model {str(place)!r} has no tokenizer.json")
+    config = place / "config.json"
+    stored = place.name == "0_StaticEmbedding" or not config.is_file()  # as sentence-transformers stores it
     label = Path(model).name if Path(model).exists() else os.fspath(model)
     return _Files(
-        found / "model.safetensors",
-        found / "tokenizer.json",
+        place / "model.safetensors",
+        place / "tokenizer.json",
         None if stored else config,
         "embedding.weight" if stored else "embeddings",
         label,
@@ -200,7 +203,7 @@ def _files(model: str | os.PathLike[str]) -> _Files:
 def _wordllama(folder: Path) -> _Files:
     weights = sorted((folder / "weights").glob("*_*.safetensors"))
     if len(weights) != 1:
-        raise SetupError(f"{str(folder / 'weights')!r} holds {len(weights)} models where one is due")
+        raise SetupError(f"{str(folder / 'weights')!r} holds {len(weights)} models, not one")
     label = weights[0].stem
     tokenizer = folder / "tokenizers" / f"{label.rpartition('_')[0]}_tokenizer_config.json"
     if not tokenizer.is_file():

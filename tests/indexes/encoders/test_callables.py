@@ -27,7 +27,8 @@ def test_the_function_gets_a_list_and_is_not_called_for_nothing() -> None:
 @pytest.mark.parametrize("given", [None, "text", [["x"]], [[1.0], [1.0, 2.0]]])
 def test_what_is_no_array_of_numbers_is_an_error_that_names_the_encoder(given: object) -> None:
     encoder = CallableEncoder(lambda texts: given, "odd", 1)
-    with pytest.raises(SetupError, match="the encoder 'odd' gave"):
+    problem = r"the encoder 'odd' (did not return an array of numbers: |gave an array of shape )"
+    with pytest.raises(SetupError, match=problem):
         encoded(encoder, ["a"])
 
 

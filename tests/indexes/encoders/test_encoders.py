@@ -37,7 +37,7 @@ def test_no_texts_give_no_rows_of_the_right_width() -> None:
 
 def test_a_wrong_width_is_an_error_that_names_both_and_the_encoder() -> None:
     wrong = CallableEncoder(letters, "letters v1", 3)
-    with pytest.raises(SetupError, match=r"'letters v1' gave an array of shape \(1, 2\) where \(1, 3\) is due"):
+    with pytest.raises(SetupError, match=r"'letters v1' gave an array of shape \(1, 2\), not \(1, 3\)"):
         encoded(wrong, ["a"])
 
 
@@ -52,7 +52,7 @@ class Narrow:
 
 
 def test_an_encoder_of_ones_own_is_checked_too() -> None:
-    with pytest.raises(SetupError, match=r"'narrow' gave an array of shape \(2, 3\) where \(2, 4\) is due"):
+    with pytest.raises(SetupError, match=r"'narrow' gave an array of shape \(2, 3\), not \(2, 4\)"):
         encoded(Narrow(), ["a", "b"])
 
 
@@ -167,5 +167,5 @@ def test_what_is_no_array_of_numbers_is_an_error_that_names_the_encoder(given: A
             return given
 
     for encoder in (Odd(), CallableEncoder(lambda texts: given, "odd", 2)):
-        with pytest.raises(SetupError, match="'odd' gave what is no array of numbers"):
+        with pytest.raises(SetupError, match="'odd' did not return an array of numbers"):
             encoded(encoder, ["a"])

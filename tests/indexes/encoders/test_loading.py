@@ -57,7 +57,7 @@ def test_what_is_nowhere_is_none(name: str) -> None:
 
 
 def test_a_missing_package_is_one_error_with_the_install_line() -> None:
-    with pytest.raises(MissingExtra, match=r"This needs the package 'no-such-package'.* 'toolsearch\[onnx\]'"):
+    with pytest.raises(MissingExtra, match=r"This needs the package 'no-such-package'.* 'toolsearch-kit\[onnx\]'"):
         require("This", ["json", "no_such_package"], "onnx")
 
 

@@ -316,7 +316,7 @@ def test_a_redirect_is_not_followed_so_the_key_goes_nowhere_else(endpoint: Endpo
 @pytest.mark.parametrize(
     ("body", "told"),
     [
-        (b"<html>It works!</html>", "answered with what is not JSON"),
+        (b"<html>It works!</html>", "answered with something that is not JSON"),
         (b"[]", "does not answer like OpenAI's embeddings API"),
         (b'{"error": "model not found"}', "misses 'data'"),
         (b'{"data": [{"index": 0}]}', "misses 'embedding'"),
@@ -342,7 +342,7 @@ def test_another_width_than_before_is_an_error_that_names_both(endpoint: Endpoin
     made = encoder(endpoint)
     made.encode(["a"])
     endpoint.first = [(200, {}, b'{"data": [{"index": 0, "embedding": [1, 2]}]}')]
-    with pytest.raises(SetupError, match="vectors 2 wide for the model 'small' where 4 are due"):
+    with pytest.raises(SetupError, match="vectors 2 wide for the model 'small', not 4"):
         made.encode(["b"])
 
 

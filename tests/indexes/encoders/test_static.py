@@ -125,8 +125,8 @@ open_encoder("static")
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     told = (
-        "the static encoder needs the package 'wordllama'. Install it with: "
-        "pip install 'toolsearch-kit[static]' (from a clone: pip install '.[static]')"
+        "the static encoder needs the package 'wordllama'. Install it with: pip install 'toolsearch-kit[static]' "
+        "(from a clone: pip install '.[static]')"
     )
     assert f"toolsearch.errors.MissingExtra: {told}" in done.stderr
 
@@ -197,7 +197,7 @@ def test_what_is_not_on_this_machine_is_an_error_at_once(monkeypatch: pytest.Mon
 
 def test_a_neural_model_is_refused_with_the_encoder_to_take(tmp_path: Path) -> None:
     folder = model2vec_folder(tmp_path, config={}, **{"encoder.layer.0.weight": table()})
-    with pytest.raises(SetupError, match=r"holds no table 'embeddings' but 'encoder\.layer\.0\.weight'.*OnnxEncoder"):
+    with pytest.raises(SetupError, match=r"holds 'encoder\.layer\.0\.weight', but no table 'embeddings'.*OnnxEncoder"):
         StaticEncoder(folder).encode(["a"])
 
 
@@ -210,5 +210,5 @@ def test_a_table_too_short_for_its_tokenizer_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_file_is_an_error_that_names_it(name: str, tmp_path: Path) -> None:
     folder = model2vec_folder(tmp_path, config={}, embeddings=table())
     (folder / name).write_bytes(b"\x00damaged")
-    with pytest.raises(SetupError, match=r"cannot be read|no tokenizer that can be read"):
+    with pytest.raises(SetupError, match="cannot be read"):
         StaticEncoder(folder).encode(["a"])

@@ -21,8 +21,8 @@ __all__ = ["IN_NAME", "PEAK", "cut", "fields_of", "impacts", "name_term", "rarit
 
 K1 = 1.0  # how soon repetition stops counting
 B = 0.5  # how much length beyond the pivot counts
-REPEATS = 3  # a word said more often in one field says no more: stuffing wins nothing
-STUFFED = 0.25  # what the prose of a tool that is flagged for stuffing counts
+REPEATS = 3  # a word that is repeated more often in one field counts no more, so stuffing gains nothing
+STUFFED = 0.25  # the weight of the prose of a tool that is flagged for stuffing
 PEAK = K1 + 1  # the largest impact there can be
 STEPS = 2**20  # of an impact from 0 to 1: whole ones, which engines store in 32 bits without loss
 WORD_CHARACTERS, NAME_CHARACTERS = 64, 255  # what an engine keeps of a longer word, or of the term of a name
@@ -37,12 +37,12 @@ def impacts(of: Tool) -> tuple[dict[str, int], dict[str, float]]:
     counts: dict[str, float] = {}
     stuffed = "keyword-stuffing" in of.flags
     for bit, (name, text) in enumerate(texts(of).items()):
-        found = words(text)
+        in_text = words(text)
         field = FIELDS[name]
         weight = field.weight * (STUFFED if stuffed and name != "name" else 1)
-        norm = 1 - B + B * max(len(found), field.pivot) / field.pivot
+        norm = 1 - B + B * max(len(in_text), field.pivot) / field.pivot
         each = weight / norm
-        for word, count in Counter([*found, *joined_words(text)]).items():
+        for word, count in Counter([*in_text, *joined_words(text)]).items():
             fields[word] = fields.get(word, 0) | 1 << bit
             counts[word] = counts.get(word, 0.0) + each * min(count, REPEATS)
     saturated = {word: math.ceil(count * PEAK / (count + K1) * STEPS) / STEPS for word, count in counts.items()}
@@ -55,8 +55,8 @@ def impacts(of: Tool) -> tuple[dict[str, int], dict[str, float]]:
 def name_term(of: frozenset[str]) -> str:
     """A word for all words of a name together, which no text contains.
 
-    A tool whose name consists of the query's words holds it, with the largest impact there is and the weight of the
-    whole query: it comes before those that only contain the words, however often.
+    A tool holds it if its name consists of the query's words. It has the largest impact there is and the weight of the
+    whole query, so such a tool comes before those that only contain the words, however often.
     """
     return "=" + " ".join(sorted(of))
 
@@ -67,7 +67,7 @@ def rarity(holders: int, tools: int) -> float:
 
 
 def cut(word: str) -> str:
-    """A word as the engines keep it: of a very long one the start, in tools and queries alike."""
+    """A word as the engines keep it: only the start of a very long one, in tools and queries alike."""
     return word[: NAME_CHARACTERS if word.startswith("=") else WORD_CHARACTERS]
 
 
@@ -93,7 +93,7 @@ _PROBE = {
 
 @cache
 def recipe() -> str:
-    """A digest that changes whenever words, fields or weights do: what was stored by another recipe is made anew."""
+    """A digest that changes whenever words, fields or weights do: an index of another recipe is written anew."""
     probe = replace(tool(_PROBE), enriched=("where did I put my pictures?",))
-    told = json.dumps([list(FIELDS), *impacts(probe)], sort_keys=True)
-    return hashlib.sha256(told.encode()).hexdigest()[:16]
+    content = json.dumps([list(FIELDS), *impacts(probe)], sort_keys=True)
+    return hashlib.sha256(content.encode()).hexdigest()[:16]

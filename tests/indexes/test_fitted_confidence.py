@@ -7,8 +7,8 @@ import pytest
 
 from toolsearch import Catalog, ToolSearch, find, open_index
 from toolsearch.search.confidence import read_fits
-from toolsearch_indexes.confidence import SHIPPED, fitted
 from toolsearch_indexes.encoders import open_encoder
+from toolsearch_indexes.fitted_confidence import SHIPPED, shipped_fit
 from toolsearch_indexes.hybrid import HybridIndex
 from toolsearch_indexes.keyword import KeywordIndex
 from toolsearch_indexes.vector import VectorIndex
@@ -176,7 +176,7 @@ def test_what_ships_says_what_it_was_fitted_to() -> None:
 @pytest.mark.parametrize(("index", "of"), [("keyword", KeywordIndex), ("vector", VectorIndex), ("hybrid", HybridIndex)])
 def test_every_signal_that_was_fitted_is_given(index: str, of: Callable[[], Any]) -> None:
     made = filled(of())
-    fit = fitted(index, made.encoder.name if index != "keyword" else "")
+    fit = shipped_fit(index, made.encoder.name if index != "keyword" else "")
     assert fit is not None
     (hit, *_) = made.search("close the issue", 5)
     assert set(hit.signals or {}) == set(fit.weights)

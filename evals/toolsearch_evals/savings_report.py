@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Literal
 
 from toolsearch_evals.cases import Dataset
-from toolsearch_evals.chart import Chart, Line
-from toolsearch_evals.replies import FORMATS
-from toolsearch_evals.report import Column, Report, Table, counted
-from toolsearch_evals.savings import BreakEven, Plan, Swept
-from toolsearch_evals.usage import tokenizer
+from toolsearch_evals.chart import Chart, ChartLine
+from toolsearch_evals.report import Column, Report, ReportTable, counted
+from toolsearch_evals.savings import SweepPlan, SweepResult
+from toolsearch_evals.savings_rows import BreakEven, SavingsRow
 
 __all__ = ["savings_report"]
 
@@ -33,10 +32,14 @@ COLUMNS = (
 )
 
 
-def savings_report(swept: Swept, plan: Plan, dataset: Dataset, split: str) -> Report:
+def savings_report(swept: SweepResult, plan: SweepPlan, dataset: Dataset, split: str) -> Report:
     """The report; its first table is the whole sweep."""
-    tokenizers = {w: tokenizer(swept.counter, is_public=FORMATS[w].tokenizer_is_public) for w in plan.wires}
-    charts = [_chart(swept, wire, by, tokenizers[wire]) for wire in plan.wires for by in ("tokens", "cost")]
+    tokenizers = swept.tokenizers
+    charts = [
+        chart
+        for wire in plan.wires
+        for chart in (_chart(swept, wire, "tokens", tokenizers[wire]), _chart(swept, wire, "cost", tokenizers[wire]))
+    ]
     return Report(
         kind="savings",
         title="What tool search saves",
@@ -48,7 +51,7 @@ def savings_report(swept: Swept, plan: Plan, dataset: Dataset, split: str) -> Re
             "sizes": sorted({row["tools"] for row in swept.rows}),
         },
         tables=(
-            Table("Tokens of a conversation, by number of tools", COLUMNS, swept.rows, _table_note(swept, plan)),
+            ReportTable("Tokens of a conversation, by number of tools", COLUMNS, swept.rows, _table_note(swept, plan)),
             _break_even_table(swept.break_evens),
             _where_table(swept.rows),
         ),
@@ -64,10 +67,10 @@ def savings_report(swept: Swept, plan: Plan, dataset: Dataset, split: str) -> Re
     )
 
 
-def _headline(swept: Swept, plan: Plan) -> tuple[str, ...]:
+def _headline(swept: SweepResult, plan: SweepPlan) -> tuple[str, ...]:
     """The finding in three sentences, for the first arm on the first wire: the gain, the break-even, the price."""
     first = swept.rows[0]
-    mine = [row for row in swept.rows if all(row[key] == first[key] for key in ("wire", "index", "mode"))]
+    mine = [row for row in swept.rows if _arm(row) == _arm(first) and row["wire"] == first["wire"]]
     few, many = mine[0], mine[-1]
     even = swept.break_evens[0]
     turns = f"{plan.turns} turns" if plan.turns > 1 else "one turn"
@@ -81,9 +84,12 @@ def _headline(swept: Swept, plan: Plan) -> tuple[str, ...]:
     if few is not many and few["saving"] < 0:
         begin += f" With {few['tools']} tools it takes {_fewer_or_more(few['saving'])} tokens."
     by_wording = [
-        f"{many[key]:.0%} in {who} words"
-        for key, who in (("success, user wording", "a user's"), ("success, agent wording", "an agent's"))
-        if many[key] is not None
+        f"{success:.0%} in {whose} words"
+        for success, whose in (
+            (many["success, user wording"], "a user's"),
+            (many["success, agent wording"], "an agent's"),
+        )
+        if success is not None
     ]
     wordings = f" ({', '.join(by_wording)})" if by_wording else ""
     price = "No request of these conversations can be met by a tool."
@@ -96,6 +102,10 @@ def _headline(swept: Swept, plan: Plan) -> tuple[str, ...]:
     return gain, begin, f"{price} ({first['index']}, {first['mode']}, {first['wire']}.)"
 
 
+def _arm(row: SavingsRow) -> tuple[str, str]:
+    return row["mode"], row["index"]
+
+
 def _more_or_less(saving: float) -> str:
     return f"{abs(saving):.0%} {'less' if saving >= 0 else 'more'}"
 
@@ -106,18 +116,18 @@ def _from(tools: float | None, least: float) -> str:
     return f"from {least:,.0f} tools or fewer on" if tools <= least else f"from about {tools:.0f} tools on"
 
 
-def _table_note(swept: Swept, plan: Plan) -> str:
+def _table_note(swept: SweepResult, plan: SweepPlan) -> str:
     played, turns = counted(swept.rows[0]["conversations"], "conversation"), counted(plan.turns, "turn")
     note = f"Means over {played} of {turns}." if swept.rows[0]["conversations"] > 1 else f"One conversation of {turns}."
     most = max(row["tools"] for row in swept.rows)
     if "openai_chat" in plan.wires and most > OPENAI_MOST:
         note += (
-            f" OpenAI refuses more than {OPENAI_MOST} tools in a request: beyond that, sending all is only reckoned."
+            f" OpenAI refuses more than {OPENAI_MOST} tools in a request: beyond that, sending all is only calculated."
         )
     return note
 
 
-def _break_even_table(break_evens: Sequence[BreakEven]) -> Table:
+def _break_even_table(break_evens: Sequence[BreakEven]) -> ReportTable:
     heads = (
         Column("wire", "wire"),
         Column("mode", "delivery"),
@@ -125,11 +135,11 @@ def _break_even_table(break_evens: Sequence[BreakEven]) -> Table:
         Column("tokens", "by tokens", "count"),
         Column("cost", "by price", "count"),
     )
-    note = "The number of tools from which on search is cheaper; a dash where it never is."
-    return Table("Break-even", heads, [asdict(each) for each in break_evens], note)
+    note = "The number of tools from which search is cheaper; a dash if it never is."
+    return ReportTable("Break-even", heads, [asdict(each) for each in break_evens], note)
 
 
-def _where_table(rows: Sequence[dict[str, Any]]) -> Table:
+def _where_table(rows: Sequence[SavingsRow]) -> ReportTable:
     heads = (
         *COLUMNS[:4],
         Column("static requests", "all sent: requests", "number"),
@@ -144,25 +154,29 @@ def _where_table(rows: Sequence[dict[str, Any]]) -> Table:
         Column("success, user wording", "right tools, user wording", "share"),
         Column("success, agent wording", "right tools, agent wording", "share"),
     )
-    return Table("Where the tokens go", heads, rows)
+    return ReportTable("Where the tokens go", heads, rows)
 
 
-def _chart(swept: Swept, wire: str, by: str, how: str) -> Chart:
+def _chart(swept: SweepResult, wire: str, by: Literal["tokens", "cost"], tokenizer_name: str) -> Chart:
     rows = [row for row in swept.rows if row["wire"] == wire]
-    arms = list(dict.fromkeys((row["mode"], row["index"]) for row in rows))
-    static = [(row["tools"], row[f"static {by}"]) for row in rows if (row["mode"], row["index"]) == arms[0]]
-    lines = [Line("all tools sent", tuple(static), 0)]
+    arms = list(dict.fromkeys(map(_arm, rows)))
+    static: Literal["static tokens", "static cost"] = "static tokens" if by == "tokens" else "static cost"
+    lines = [ChartLine("all tools sent", tuple((r["tools"], r[static]) for r in rows if _arm(r) == arms[0]), 0)]
     for tone, (mode, index) in enumerate(arms, 1):
-        points = tuple((row["tools"], row[by]) for row in rows if (row["mode"], row["index"]) == (mode, index))
-        lines.append(Line(f"{mode}, {index}", points, tone))
-    evens = [(getattr(each, by), (each.mode, each.index)) for each in swept.break_evens if each.wire == wire]
+        points = tuple((row["tools"], row[by]) for row in rows if _arm(row) == (mode, index))
+        lines.append(ChartLine(f"{mode}, {index}", points, tone))
+    evens = [
+        (each.tokens if by == "tokens" else each.cost, (each.mode, each.index))
+        for each in swept.break_evens
+        if each.wire == wire
+    ]
     what = "tokens" if by == "tokens" else "price, in uncached input tokens"
-    title = f"{wire}: {what} of a conversation ({how.partition(':')[0]})"
+    title = f"{wire}: {what} of a conversation ({tokenizer_name.partition(':')[0]})"
     return Chart(title, "tools in the catalog (both axes logarithmic)", what, tuple(lines), _marks(evens, arms))
 
 
 def _marks(evens: Sequence[tuple[float | None, tuple[str, str]]], arms: Sequence[tuple[str, str]]) -> Marks:
-    """Where arms, each a mode and an index, break even, in order; the label tells arms apart by what differs."""
+    """Where arms, each a mode and an index, break even, in order; the label distinguishes arms by what differs."""
     differing = [at for at in (0, 1) if len({arm[at] for arm in arms}) > 1]
     together: dict[float, list[str]] = {}
     for even, arm in evens:
@@ -172,18 +186,18 @@ def _marks(evens: Sequence[tuple[float | None, tuple[str, str]]], arms: Sequence
     marks = []
     for at, names in sorted(together.items()):
         more = f" and {names[1]}" if len(names) == 2 and len(differing) == 1 else f" and {len(names) - 1} more"
-        told = f" ({names[0]}{more if len(names) > 1 else ''})" if differing else ""
-        marks.append((at, f"even at {at:.0f}{told}"))
+        whose = f" ({names[0]}{more if len(names) > 1 else ''})" if differing else ""
+        marks.append((at, f"even at {at:.0f}{whose}"))
     return tuple(marks)
 
 
-def _measured(plan: Plan, tokenizers: dict[str, str]) -> tuple[str, ...]:
+def _measured(plan: SweepPlan, tokenizers: dict[str, str]) -> tuple[str, ...]:
     calls = "one by one, a request for each" if plan.one_by_one else "together in one reply"
     return (
         (
-            "A scripted model plays whole conversations through real sessions and the real wires. Counted is the "
-            "exact JSON of every request (tools, system message, messages) and everything the model writes: search "
-            "calls, search results, the search tool's own definition and the instructions are all in it."
+            "A scripted model plays whole conversations through real sessions and the real wires. The exact JSON of "
+            "every request (tools, system message, messages) is counted, and so is everything that the model writes. "
+            "This includes search calls, search results, the search tool's own definition and the instructions."
         ),
         "Tokenizer: " + "; ".join(f"{wire}: {name}" for wire, name in tokenizers.items()) + ".",
         (
@@ -199,7 +213,7 @@ def _measured(plan: Plan, tokenizers: dict[str, str]) -> tuple[str, ...]:
             "search."
         ),
         (
-            "All tools sent: every definition is in every request, and the right tool is taken to be called at once, "
+            "All tools sent: every definition is in every request, and the right tool is assumed to be called at once, "
             "always."
         ),
         (
@@ -214,16 +228,16 @@ def _measured(plan: Plan, tokenizers: dict[str, str]) -> tuple[str, ...]:
     )
 
 
-def _limits(swept: Swept) -> tuple[str, ...]:
+def _limits(swept: SweepResult) -> tuple[str, ...]:
     limits = [
         (
             "The scripted model never mistakes a tool. Real models choose worse the more tools they are shown, "
-            "which this does not count in favour of search; and they may search when they need not, which it does "
-            "not count against it."
+            "which is not counted in favour of search here; and they may search when they need not, which is not "
+            "counted against it."
         ),
-        "A turn that fails ends early and calls no tool, so where success is low the saving is a little flattered.",
+        "A turn that fails ends early and calls no tool, so a low success flatters the saving a little.",
         (
-            "Searches use the cases' own words. A real model words its own queries: the figures for agent wording "
+            "Searches use the cases' own words. A real model words its own queries, and the figures for agent wording "
             "are closer to that than those for user wording."
         ),
         (
@@ -231,13 +245,13 @@ def _limits(swept: Swept) -> tuple[str, ...]:
             "conversation begins with a cold cache."
         ),
         (
-            "Cases whose tools would not fit the smallest catalog beside the others of a conversation are put off "
-            "to a later one; with very small catalogs that makes requests for several tools rarer."
+            "A case whose tools would not fit into the smallest catalog together with those of the others is put off "
+            "to a later conversation; with very small catalogs, that makes requests for several tools rarer."
         ),
     ]
     if swept.refused:
         limits.append(f"{len(swept.refused)} calls were refused by the session, the first: {swept.refused[0]}")
-    limits += [f"Set aside, so in no catalog: {entry}" for entry in swept.quarantined]
+    limits += [f"Set aside, and so in no catalog: {entry}" for entry in swept.quarantined]
     return tuple(limits)
 
 

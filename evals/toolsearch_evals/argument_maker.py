@@ -1,4 +1,4 @@
-"""The smallest arguments that fit a tool's schema, as a scripted model writes them."""
+"""The smallest arguments that fit a tool's schema, for the scripted model to pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from toolsearch.schemas.json_schema import resolve
 
-__all__ = ["smallest"]
+__all__ = ["smallest_arguments"]
 
 _DEEPEST = 12  # levels; a schema may refer to itself
 _BY_FORMAT = {
@@ -24,8 +24,8 @@ _GUESSES = ("example", "2026-03-02", "1", "09:30", "A1", "EUR", "+4930123456", "
 _TYPES = ("object", "array", "string", "integer", "number", "boolean", "null")
 
 
-def smallest(schema: Mapping[str, Any]) -> dict[str, Any]:
-    """Arguments with what is required and nothing more; the same schema always gives the same ones."""
+def smallest_arguments(schema: Mapping[str, Any]) -> dict[str, Any]:
+    """The required arguments and no others; the same schema always gives the same ones."""
     value = _value(schema, schema, 0)
     return value if isinstance(value, dict) else {}
 
@@ -108,7 +108,7 @@ _PART = re.compile(r"(\\.|\[\^?[^\]]*\]|[^\\[])(?:\{(\d+)[^}]*\}|([*+?]))?")
 
 
 def _spelled(pattern: str) -> str:
-    """A text for a pattern of literals, classes and counts; for others it need not fit."""
+    """A text that matches a pattern of literals, classes and counts; for other patterns it may not match."""
     text = re.sub(r"\((?:\?:)?([^()|]*)[^()]*\)(?:[*+?]|\{\d+\})?", r"\1", pattern).strip("^$")
     return "".join(_character(part) * int(count or 1) for part, count, _ in _PART.findall(text))
 

@@ -1,4 +1,4 @@
-"""The index `auto`: `hybrid` where its default encoder is installed, else `keyword`, which needs nothing."""
+"""The default index, `auto`: `hybrid` if its default encoder is installed, else `keyword`, which needs no package."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from toolsearch.protocols import ToolIndex
 from toolsearch_indexes.hybrid import HybridIndex
 from toolsearch_indexes.keyword import KeywordIndex
 
-__all__ = ["open_auto"]
+__all__ = ["open_default"]
 
 log = logging.getLogger("toolsearch")
 
 
-def open_auto() -> ToolIndex:
-    """A new index. What is missing is found without an import; an encoder that is there and broken is an error."""
+def open_default() -> ToolIndex:
+    """A new index. Finds out without an import what is missing; an encoder that is installed but broken is an error."""
     try:
         return HybridIndex()
     except MissingExtra as missing:

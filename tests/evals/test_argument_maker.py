@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from toolsearch.schemas.validation import validate_arguments
-from toolsearch_evals.arguments import smallest
+from toolsearch_evals.argument_maker import smallest_arguments
 from toolsearch_evals.cases import load
 
 
 def test_the_smallest_arguments_fit_every_tool_that_ships() -> None:
     for tool in load("commons")[0].catalog():
-        validate_arguments(tool.input_schema, smallest(tool.input_schema))
+        validate_arguments(tool.input_schema, smallest_arguments(tool.input_schema))
 
 
 @pytest.mark.parametrize(
@@ -43,11 +43,11 @@ def test_they_fit_what_schemas_ask_for(schema: Any) -> None:
         "required": ["v"],
     }
     whole = {"type": "object", "properties": {"x": schema, "y": {}}, "required": ["x"], "$defs": {"node": node}}
-    made = smallest(whole)
+    made = smallest_arguments(whole)
     assert made.keys() == {"x"}
     validate_arguments(whole, made)
 
 
 def test_a_schema_that_requires_itself_ends() -> None:
     schema = {"type": "object", "properties": {"x": {"$ref": "#"}}, "required": ["x"]}
-    assert smallest(schema).keys() == {"x"}
+    assert smallest_arguments(schema).keys() == {"x"}

@@ -51,7 +51,7 @@ def test_an_encoder_that_is_installed_and_broken_is_an_error_and_no_fallback(
 ) -> None:
     (tmp_path / "weights").mkdir()
     monkeypatch.setattr(static, "model_folder", lambda *_: tmp_path)
-    with caplog.at_level(logging.INFO), pytest.raises(SetupError, match="holds 0 models where one is due"):
+    with caplog.at_level(logging.INFO), pytest.raises(SetupError, match="holds 0 models, not one"):
         open_index("auto")
     assert caplog.text == ""
 

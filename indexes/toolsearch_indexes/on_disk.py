@@ -1,8 +1,8 @@
-"""A folder that holds an index: whose it is, in which format, whole or damaged, and who may write.
+"""A folder that holds an index: which engine's, in which format, whole or damaged, and who may write.
 
 A mark, `toolsearch-index.json`, names the engine, the format, the recipe, and each file with its checksum. It is
-replaced in one step after the files are written, so a reader sees the old index or the new one. What does not fit the
-mark is damaged: it is logged and made anew from what the catalog adds.
+replaced in one step after the files are written, so a reader sees the old index or the new one. Files that do not fit
+the mark are damaged: this is logged, and the index is written anew from the tools that the catalog adds.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ log = logging.getLogger("toolsearch")
 
 MARK = "toolsearch-index.json"
 LOCK = "toolsearch-index.lock"
-PART = ".part"  # of a file that is being written
+PART = ".part"  # the suffix of a file that is being written
+ENGINE, RECIPE, FILES = "engine", "recipe", "files"  # the keys of the mark: other names could not be read any more
 RETRIES = 3
 PAUSE_SECONDS = 0.02
 
@@ -35,8 +36,8 @@ PAUSE_SECONDS = 0.02
 class Folder:
     """A folder for one index, shared by processes. The files in it are trusted: nobody else may write there.
 
-    With `inside`, the files are in a folder of that name in it, and the engine writes them itself.
-    Raises `SetupError` if the path is no folder, or holds other things than an index of this engine.
+    With `inside`, the files are in a subfolder of that name, and the engine writes them itself. Raises `SetupError` if
+    the path is not a folder, or holds anything but an index of this engine.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Folder:
     ) -> None:
         self.path = Path(path)
         self.files = self.path / inside
-        self._made_by = {"engine": engine, "recipe": recipe}
+        self._made_by = {ENGINE: engine, RECIPE: recipe}
         self._lock_seconds = lock_seconds
         self._gave_up = float("-inf")
         self._writer: int | None = None  # the thread that holds the lock
@@ -59,21 +60,22 @@ class Folder:
         mark = self._mark()
         if mark is None and others and not (self.path / MARK).exists():
             raise SetupError(
-                f"the folder {str(path)!r} holds files that are no index, such as {min(others)!r}: pass an empty folder"
+                f"the folder {str(path)!r} holds files that are not an index, such as {min(others)!r}: "
+                "pass an empty folder"
             )
-        if mark is not None and mark.get("engine") != engine:
-            raise SetupError(f"the folder {str(path)!r} holds an index of {mark.get('engine')!r}, not of {engine!r}")
+        if mark is not None and mark.get(ENGINE) != engine:
+            raise SetupError(f"the folder {str(path)!r} holds an index of {mark.get(ENGINE)!r}, not of {engine!r}")
 
-    def changed(self) -> bool:
-        """Whether somebody has written since the last `load`, `save` or `sign`."""
+    def has_changed(self) -> bool:
+        """Whether another process has written since the last `load`, `save` or `sign`."""
         return self._stamp() != self._seen
 
     def load(self, *, contents: bool = True) -> dict[str, bytes] | None:
-        """The files of the index, checked, with or without what is in them; None if there is none that can be used."""
+        """The files of the index, checked, with or without their contents; None if there is no usable index."""
         problem: str | None = ""
         for attempt in range(RETRIES):
             if attempt:
-                sleep(PAUSE_SECONDS)  # somebody may be writing it right now
+                sleep(PAUSE_SECONDS)  # another process may be writing it right now
             loaded, problem = self._read(contents)
             if problem is None:
                 return loaded
@@ -85,33 +87,33 @@ class Folder:
 
     @contextmanager
     def writing(self) -> Generator[None]:
-        """Holds the lock. The system lets go of it when a process ends, so a lock file left behind locks nothing.
+        """Holds the lock. The system releases it when a process ends, so a lock file left behind locks nothing.
 
-        Raises `SetupError` if another process holds it for longer than `lock_seconds`; once that has happened, further
-        tries do not wait for the same time again. A thread may enter it again; others wait for it elsewhere.
+        Raises `SetupError` if another process holds it for longer than `lock_seconds`. Once that has happened, further
+        tries do not wait that long again. A thread may enter it again; the engine's own lock keeps other threads out.
         """
         if self._writer == threading.get_ident():
             yield
             return
         try:
-            self.path.mkdir(parents=True, exist_ok=True)  # somebody may have removed it while it is in use
+            self.path.mkdir(parents=True, exist_ok=True)  # it may have been removed while in use
             lock = (self.path / LOCK).open("ab")
         except OSError as error:
             raise SetupError(f"the index in {str(self.path)!r} cannot be written: {error}") from None
         with lock as file:
             wait = self._lock_seconds if monotonic() - self._gave_up > self._lock_seconds else 0.0
             until = monotonic() + wait
-            while not _locked(file.fileno()):
+            while not _try_lock(file.fileno()):
                 if monotonic() >= until:
                     self._gave_up = monotonic()
                     raise SetupError(
-                        f"another process is writing the index in {str(self.path)!r}, for more than "
+                        f"another process has been writing the index in {str(self.path)!r} for more than "
                         f"{self._lock_seconds:g} s. Raise lock_seconds, or give each process a folder of its own"
                     )
                 sleep(PAUSE_SECONDS)
             self._writer = threading.get_ident()
             try:
-                if self._stamp() is None:  # before any file, so that a crash does not leave a folder of nobody
+                if self._stamp() is None:  # before any file, so that a crash leaves no folder without a mark
                     self._sign(None)
                 yield
             finally:
@@ -119,7 +121,7 @@ class Folder:
                 _unlock(file.fileno())
 
     def save(self, files: Mapping[str, bytes]) -> None:
-        """Makes these the files of the index; the lock must be held. What is there already is not written again."""
+        """Makes these the files of the index; the lock must be held. An unchanged file is not written again."""
         sums = {name: zlib.crc32(content) for name, content in files.items()}
         for name, content in files.items():
             if self._sums.get(name) != sums[name] or not (self.files / name).exists():
@@ -128,9 +130,10 @@ class Folder:
         self._clear(keep=sums)
 
     def sign(self, changing: Collection[str] = ()) -> None:
-        """Marks the files as the engine has left them; the lock must be held. Those that start with a dot are its own.
+        """Marks the files as the engine has left them; the lock must be held.
 
-        A file that was marked before is not read again, unless it is among those that keep their name when they change.
+        Files whose names start with a dot are the engine's own and are left out. A file that was marked before is not
+        read again, unless it is one of the `changing`, which keep their name when they change.
         """
         sums = {}
         for entry in self.files.iterdir():
@@ -150,11 +153,11 @@ class Folder:
             if entry.name not in keep and entry.name not in (MARK, LOCK) and entry.is_file():
                 try:
                     entry.unlink()
-                except OSError:  # Windows, and somebody reads it: it goes at the next save
+                except OSError:  # Windows, while another process reads it: the next save removes it
                     continue
 
     def _sign(self, sums: dict[str, int] | None) -> None:
-        self._write(self.path / MARK, json.dumps({**self._made_by, "files": sums}, indent=1).encode())
+        self._write(self.path / MARK, json.dumps({**self._made_by, FILES: sums}, indent=1).encode())
         self._sums, self._seen = sums or {}, self._stamp()
 
     def _write(self, file: Path, content: bytes) -> None:
@@ -164,10 +167,10 @@ class Folder:
 
     def _stamp(self) -> object:
         try:
-            found = (self.path / MARK).stat()
+            mark = (self.path / MARK).stat()
         except OSError:
             return None
-        return found.st_mtime_ns, found.st_ino, found.st_size
+        return mark.st_mtime_ns, mark.st_ino, mark.st_size
 
     def _mark(self) -> dict[str, Any] | None:
         try:
@@ -177,7 +180,7 @@ class Folder:
         return mark if isinstance(mark, dict) else None
 
     def _read(self, contents: bool) -> tuple[dict[str, bytes] | None, str | None]:
-        """The files, or what is wrong with them; neither where no index was ever written."""
+        """The files, or what is wrong with them; neither if no index was ever written."""
         before, self._sums = self._sums, {}
         self._seen = self._stamp()
         mark = self._mark()
@@ -185,7 +188,7 @@ class Folder:
             return None, None if self._seen is None else "its mark cannot be read"
         if {key: mark.get(key) for key in self._made_by} != self._made_by:
             return None, "it was made by another version of toolsearch, with other words or weights"
-        sums = mark.get("files")
+        sums = mark.get(FILES)
         if sums is None:
             return None, None
         if not isinstance(sums, dict):
@@ -210,7 +213,7 @@ class Folder:
 if sys.platform == "win32":
     import msvcrt
 
-    def _locked(file: int) -> bool:
+    def _try_lock(file: int) -> bool:
         os.lseek(file, 0, os.SEEK_SET)
         try:
             msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
@@ -225,7 +228,7 @@ if sys.platform == "win32":
 else:
     import fcntl
 
-    def _locked(file: int) -> bool:
+    def _try_lock(file: int) -> bool:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:

@@ -1,7 +1,7 @@
-"""One engine in a process of its own: started, timed and asked by the run, and ended when its time is up.
+"""One engine in a process of its own, which the run starts, times, queries, and ends when its time is up.
 
-A fresh process is the only place where an import, a first query and resident memory can be measured, and where no
-engine profits from what another has loaded. Commands and answers are lines of JSON; the tools come in a file.
+Only in a fresh process can an import, a first query and resident memory be measured, and only there does no engine
+profit from what another has loaded. Commands and answers are lines of JSON; the tools come in a file.
 """
 
 from __future__ import annotations
@@ -22,30 +22,30 @@ from time import perf_counter, process_time
 from typing import Any
 
 from toolsearch import Tool
-from toolsearch_evals.engines import Changing, Engine, Ours, milliseconds, open_engine
+from toolsearch_evals.engines import ChangingEngine, Engine, IndexEngine, milliseconds, open_engine
 
-__all__ = ["Missing", "Unfinished", "Worker", "tools_file"]
+__all__ = ["EngineMissing", "EngineProcess", "EngineUnfinished", "write_tools"]
 
 WARM_UP = "list the files of a folder"
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "RAYON_NUM_THREADS")
 
 
-class Unfinished(Exception):
+class EngineUnfinished(Exception):
     """The engine was ended because its time was up, or it failed; the text says which."""
 
 
-class Missing(Exception):
+class EngineMissing(Exception):
     """The engine's package is not installed; the text is the package's own message, or ours."""
 
 
-class Worker:
-    """The other process, seen from the run. To be used with `with`: its end is the process's end."""
+class EngineProcess:
+    """The process as the run sees it. Use it with `with`, which ends the process."""
 
     def __init__(self, engine: str, tools: Path) -> None:
         self.engine = engine
         self._tools = tools
 
-    def __enter__(self) -> Worker:
+    def __enter__(self) -> EngineProcess:
         one_thread = dict.fromkeys(_THREADS, "1")
         self._process = subprocess.Popen(  # noqa: S603 - this interpreter, a module of ours
             [sys.executable, "-P", "-m", __name__, self.engine, str(self._tools)],
@@ -63,7 +63,7 @@ class Worker:
         self._process.communicate()
 
     def ask(self, what: str, given: Any, seconds: float) -> Any:
-        """The answer to a command. Raises `Unfinished`, and ends the process, if there is none within the time."""
+        """The answer to a command. Raises `EngineUnfinished`, and ends the process, if none comes within the time."""
         stdin, stdout = self._process.stdin, self._process.stdout
         assert stdin is not None and stdout is not None  # noqa: PT018
         late: list[bool] = []
@@ -75,42 +75,42 @@ class Worker:
         ended = Timer(seconds, end)
         ended.start()
         try:
-            with suppress(OSError):  # it has ended already: no answer comes
+            with suppress(OSError):  # the process has ended: no answer comes
                 stdin.write(json.dumps([what, given]) + "\n")
                 stdin.flush()
             line = stdout.readline()
         finally:
             ended.cancel()
         if not line:
-            raise Unfinished(
+            raise EngineUnfinished(
                 f"not finished in {seconds:g} s" if late else f"its process ended with code {self._process.wait()}"
             )
         answer = json.loads(line)
         if "missing" in answer:
-            raise Missing(answer["missing"])
+            raise EngineMissing(answer["missing"])
         if "failed" in answer:
-            raise Unfinished(answer["failed"])
-        return answer["told"]
+            raise EngineUnfinished(answer["failed"])
+        return answer["result"]
 
 
-def tools_file(file: Path, tools: Sequence[Tool], fresh: Sequence[Tool]) -> None:
-    """Writes what workers read: the tools to build on, and those to be added one by one."""
+def write_tools(file: Path, tools: Sequence[Tool], fresh: Sequence[Tool]) -> None:
+    """Writes what the processes read: the tools to build on, and those to be added one by one."""
     file.write_bytes(pickle.dumps((list(tools), list(fresh))))
 
 
-class _Served:
-    """The engine, seen from its own process."""
+class _ServedEngine:
+    """The engine as its own process sees it."""
 
     def __init__(self, engine: Engine, tools: list[Tool], fresh: list[Tool]) -> None:
         self._engine, self._tools, self._fresh = engine, tools, fresh
 
     def ready(self, _: Any) -> bool:
-        """An answer as soon as there can be one: starting Python counts for no engine."""
+        """Answers as soon as the process can, so that starting Python counts for no engine."""
         return True
 
     def build(self, _: Any) -> dict[str, Any]:
         """Milliseconds of starting with one tool, of building, and of the first query; bytes of memory for each."""
-        if isinstance(self._engine, Ours):
+        if isinstance(self._engine, IndexEngine):
             self._engine.prepare(self._tools)
         before = _resident()
         started = milliseconds(self._engine.build, self._tools[:1])
@@ -130,7 +130,7 @@ class _Served:
     def search(self, texts: list[str]) -> dict[str, Any]:
         """Milliseconds of each query, and of the processor for all, after one query that is not counted.
 
-        That one brings its data back into the processor's cache, which another process had meanwhile.
+        That one brings the engine's data back into the processor's cache, which other processes have used meanwhile.
         """
         self._engine.search(WARM_UP)
         began = process_time()
@@ -140,7 +140,7 @@ class _Served:
     def change(self, seconds: float) -> dict[str, float] | None:
         """Median milliseconds of adding a tool and searching for it, and of removing it and searching again."""
         engine = self._engine
-        if not isinstance(engine, Changing):
+        if not isinstance(engine, ChangingEngine):
             return None
         began = perf_counter()
         added: list[float] = []
@@ -160,11 +160,11 @@ class _Served:
         return {"add": median(added), "remove": median(removed)}
 
     def beside_numpy(self, texts: list[str]) -> dict[str, Any] | None:
-        return self._engine.beside_numpy(texts) if isinstance(self._engine, Ours) else None
+        return self._engine.beside_numpy(texts) if isinstance(self._engine, IndexEngine) else None
 
 
 def _resident() -> int | None:
-    """Bytes of this process in memory now; None where the system does not tell without psutil, and that is missing."""
+    """Bytes of this process in memory now; None if only psutil could say it and is missing."""
     gc.collect()
     try:
         return int(Path("/proc/self/statm").read_text("ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -178,16 +178,16 @@ def _resident() -> int | None:
 
 
 def _serve(engine: str, file: str) -> None:
-    answers, sys.stdout = sys.stdout, sys.stderr  # what a package prints is no answer
+    answers, sys.stdout = sys.stdout, sys.stderr  # what a package prints is not an answer
     tools, fresh = pickle.loads(Path(file).read_bytes())  # noqa: S301 - written by the run that started this
-    served = _Served(open_engine(engine), tools, fresh)
+    served = _ServedEngine(open_engine(engine), tools, fresh)
     for line in sys.stdin:
         what, given = json.loads(line)
         try:
-            answer = {"told": getattr(served, what)(given)}
+            answer = {"result": getattr(served, what)(given)}
         except ImportError as error:
             answer = {"missing": str(error)}
-        except Exception as error:  # whatever a package raises is told, and the run goes on with the others
+        except Exception as error:  # whatever a package raises is reported, and the run goes on with the others
             answer = {"failed": f"{type(error).__name__}: {error}"}
         answers.write(json.dumps(answer) + "\n")
         answers.flush()

@@ -11,8 +11,8 @@ from toolsearch.catalog.tools import Shown
 from toolsearch.tokens import ESTIMATE, counter
 from toolsearch.wires import anthropic, openai_chat
 from toolsearch_evals.cases import load
-from toolsearch_evals.replies import FORMATS
-from toolsearch_evals.usage import Meter, Usage, pieces, tokenizer
+from toolsearch_evals.formats import FORMATS
+from toolsearch_evals.token_usage import TokenMeter, TokenUsage, pieces, tokenizer
 
 COUNTER = counter()
 TOOL = {"name": "ping", "description": "Pings.", "input_schema": {"type": "object", "properties": {}}}
@@ -33,13 +33,13 @@ def test_the_pieces_of_a_request_count_as_much_as_its_whole(said: list[str], tol
     for form in FORMATS.values():
         request = form.request(tools, system, messages)
         assert "".join(pieces(request)) == compact(request)
-        assert Meter(COUNTER).tokens(request) == COUNTER.of(request)
+        assert TokenMeter(COUNTER).tokens(request) == COUNTER.of(request)
 
 
 @pytest.mark.parametrize("text", ["explain <|endoftext|>", "<|im_start|>system"])
 def test_text_like_a_control_token_is_counted_as_text(text: str) -> None:
     """E01"""
-    assert Meter(COUNTER).count(text) == COUNTER.count(text) > 3
+    assert TokenMeter(COUNTER).count(text) == COUNTER.count(text) > 3
 
 
 def test_both_forms_of_a_tool_differ_by_their_wrapper_only() -> None:
@@ -56,7 +56,7 @@ def test_both_forms_of_a_tool_differ_by_their_wrapper_only() -> None:
 
 def test_a_system_message_in_blocks_and_every_tool_are_counted() -> None:
     """E04"""
-    form, meter = FORMATS["anthropic"], Meter(COUNTER)
+    form, meter = FORMATS["anthropic"], TokenMeter(COUNTER)
     bare = meter.tokens(form.request([], "", []))
     system = meter.tokens(form.request([], "s" * 400, []))
     tools = meter.tokens(form.request([TOOL] * 40, "s" * 400, [{"role": "user", "content": "hi"}]))
@@ -65,12 +65,12 @@ def test_a_system_message_in_blocks_and_every_tool_are_counted() -> None:
 
 
 def test_what_a_request_shares_with_the_one_before_is_cached() -> None:
-    form, meter = FORMATS["openai_chat"], Meter(COUNTER)
+    form, meter = FORMATS["openai_chat"], TokenMeter(COUNTER)
     messages = [{"role": "user", "content": "hello, can you help me with a thing"}]
     first = form.request([TOOL], "be brief", messages)
     second = form.request([TOOL], "be brief", [*messages, {"role": "assistant", "content": "yes"}])
     more_tools = form.request([TOOL, {**TOOL, "name": "pong"}], "be brief", messages)
-    assert meter.request(first, None) == Usage(uncached=COUNTER.of(first))
+    assert meter.request(first, None) == TokenUsage(uncached=COUNTER.of(first))
     grown = meter.request(second, first)
     assert grown.uncached + grown.cached == COUNTER.of(second)
     assert grown.cached >= COUNTER.of(first) - 4
@@ -79,7 +79,7 @@ def test_what_a_request_shares_with_the_one_before_is_cached() -> None:
 
 
 def test_costs_weigh_what_is_cached_and_what_is_written() -> None:
-    usage = Usage(100, 1000, 10) + Usage(0, 0, 10)
+    usage = TokenUsage(100, 1000, 10) + TokenUsage(0, 0, 10)
     assert usage.total == 1120
     assert usage.cost(0.1, 5) == 100 + 100 + 100
 

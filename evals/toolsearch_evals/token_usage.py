@@ -9,19 +9,19 @@ from typing import Any
 
 from toolsearch.tokens import TokenCounter
 
-__all__ = ["Meter", "Usage", "pieces", "tokenizer"]
+__all__ = ["TokenMeter", "TokenUsage", "pieces", "tokenizer"]
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
-    """Tokens. `cached` were the beginning of the request before, in the same conversation; `output` the model wrote."""
+class TokenUsage:
+    """Tokens. `cached` ones began the request before, in the same conversation; `output` ones the model wrote."""
 
     uncached: int = 0
     cached: int = 0
     output: int = 0
 
-    def __add__(self, other: Usage) -> Usage:
-        return Usage(self.uncached + other.uncached, self.cached + other.cached, self.output + other.output)
+    def __add__(self, other: TokenUsage) -> TokenUsage:
+        return TokenUsage(self.uncached + other.uncached, self.cached + other.cached, self.output + other.output)
 
     @property
     def total(self) -> int:
@@ -32,8 +32,8 @@ class Usage:
         return self.uncached + cached_weight * self.cached + output_weight * self.output
 
 
-class Meter:
-    """Counts the requests of conversations. What was counted once is remembered, so repeated definitions are cheap."""
+class TokenMeter:
+    """Counts the requests of conversations. It remembers what it has counted, so repeated definitions are cheap."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter
@@ -51,16 +51,16 @@ class Meter:
         """
         return sum(map(self.count, pieces(request)))
 
-    def request(self, request: Mapping[str, Any], before: Mapping[str, Any] | None) -> Usage:
-        """A request after the one before it, cached as far as both begin alike."""
+    def request(self, request: Mapping[str, Any], before: Mapping[str, Any] | None) -> TokenUsage:
+        """The tokens of a request, cached as far as it begins like the one before it."""
         now = pieces(request)
         total = sum(map(self.count, now))
         cached = self._shared(now, pieces(before)) if before is not None else 0
-        return Usage(uncached=total - cached, cached=cached)
+        return TokenUsage(uncached=total - cached, cached=cached)
 
-    def reply(self, message: Mapping[str, Any]) -> Usage:
+    def reply(self, message: Mapping[str, Any]) -> TokenUsage:
         """What the model wrote, with the JSON around it."""
-        return Usage(output=self.count(_compact(message)))
+        return TokenUsage(output=self.count(_compact(message)))
 
     def _shared(self, now: list[str], before: list[str]) -> int:
         same = 0
@@ -75,8 +75,8 @@ class Meter:
 def pieces(request: Mapping[str, Any]) -> list[str]:
     """The request's compact JSON, cut inside each tool and message after its `{"`.
 
-    A tokenizer of this family never joins such a run of punctuation with the letter after it, so the tokens of the
-    pieces add up to the tokens of the whole, and a definition seen before need not be counted again.
+    Tokenizers of this family never join such a run of punctuation with the letter after it. So the tokens of the pieces
+    add up to the tokens of the whole, and a definition that was seen before need not be counted again.
     """
     cut: list[str] = []
     text = "{"
@@ -102,7 +102,7 @@ def _common_start(one: str, other: str) -> str:
 
 
 def tokenizer(counter: TokenCounter, *, is_public: bool) -> str:
-    """How the tokens of a wire are counted, in words: an estimate is called one."""
+    """How the tokens of a wire are counted, in words. An estimate is called an estimate."""
     if is_public or not counter.exact:
         return counter.name
     return f"estimate with {counter.name}: the provider's own tokenizer is not public"
