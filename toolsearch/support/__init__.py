@@ -3,5 +3,5 @@
 checks      options a program passes, checked        text        valid UTF-8, plain JSON, what a model reads
 threads     threads that never keep a program alive  context     which conversation and call the code works for
 plugins     entry points by name                     redaction   secrets out of texts that are shown
-html        tables for a notebook
+html        tables for a notebook                    json_types  names for JSON as types
 """
