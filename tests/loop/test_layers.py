@@ -29,16 +29,16 @@ def said(program: str) -> str:
 
 def test_the_default_layers_are_outermost() -> None:
     agent = Agent(ScriptedModel(), ToolSearch([]), layers=[Own("mine")])
-    assert [layer.name for layer in agent.program.layers] == [*DEFAULTS, "mine"]
+    assert [layer.name for layer in agent.parts.layers] == [*DEFAULTS, "mine"]
 
 
 def test_a_layer_of_the_same_name_takes_the_place_of_a_default_one() -> None:
     agent = Agent(ScriptedModel(), ToolSearch([]), layers=[Own("mine"), Own("limits")])
-    assert [layer.name for layer in agent.program.layers] == [n for n in DEFAULTS if n != "limits"] + ["mine", "limits"]
+    assert [layer.name for layer in agent.parts.layers] == [n for n in DEFAULTS if n != "limits"] + ["mine", "limits"]
 
 
 def test_an_agent_may_have_no_layers_at_all() -> None:
-    assert Agent(ScriptedModel(), ToolSearch([]), defaults=False).program.layers == []
+    assert Agent(ScriptedModel(), ToolSearch([]), defaults=False).parts.layers == []
 
 
 @pytest.mark.parametrize("name", DEFAULTS)

@@ -400,13 +400,13 @@ def test_what_was_counted_survives_a_restart(drive: Any) -> None:
 
 def test_an_agent_has_limits_unless_it_is_given_others_or_none() -> None:
     desk = Desk()
-    names = [[layer.name for layer in agent.program.layers].count("limits") for agent in (
+    names = [[layer.name for layer in agent.parts.layers].count("limits") for agent in (
         Agent(ScriptedModel(), desk.search),
         Agent(ScriptedModel(), desk.search, layers=[limits(soft=1)]),
         Agent(ScriptedModel(), desk.search, defaults=False),
     )]  # fmt: skip
     assert names == [1, 1, 0]
-    assert Agent(ScriptedModel(), desk.search, layers=[limits(soft=1)]).program.layers[-1].soft == 1
+    assert Agent(ScriptedModel(), desk.search, layers=[limits(soft=1)]).parts.layers[-1].soft == 1
 
 
 def test_the_end_is_a_fact_that_names_the_layer(drive: Any) -> None:

@@ -105,7 +105,7 @@ def test_a_turn_is_told_from_what_was_said_to_why_it_ended(drive: Any) -> None:
         "result     pay ok, 0 ms: paid Ana",
     ):
         assert lines.count(line) == 1, f"{line!r} is not once in {lines}"
-    assert any(line.startswith("result     nope unknown, by the layer: 'nope' did not run") for line in lines)
+    assert any(line.startswith("result     nope unknown, by the session: 'nope' did not run") for line in lines)
     assert lines[-3:] == [
         "model      I paid Ana.",
         "usage      scripted, 100 tokens in, 10 out, 0 ms",
