@@ -52,7 +52,7 @@ def limits(
     call; None, not known, counts as 0): of the turn so far. Tools are given by id or name.
 
     `excess`: "answer" answers a call beyond a limit and goes on; "end" runs no call of its round and ends the turn. If
-    a budget of tokens or money is used up, the model is informed once; after that, or with "end" at once, the turn ends.
+    a budget of tokens or money is used up, the model is informed once; then, or with "end" at once, the turn ends.
     """
     layer = _Limits(
         soft=soft,
