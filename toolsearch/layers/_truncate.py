@@ -164,33 +164,33 @@ def _known(item: object) -> object:
 # -- cutting -----------------------------------------------------------------------------------------------------
 
 
-def _note(kept: int, total: int, what: str = "") -> str:
+def _note(characters: int, total: int, what: str = "") -> str:
     more = f"; {what}" if what else ""
-    return f"[cut: {kept:,} of {total:,} characters are shown{more}. Ask for less, or for the part you need.]"
+    return f"[cut: {characters:,} of {total:,} characters are shown{more}. Ask for less, or for the part you need.]"
 
 
 def _cut_text(text: str, most: int) -> str:
     """The beginning of a text, up to the end of a line unless that loses half of it, and a note."""
     lines = text.count("\n") + 1
 
-    def note(kept: str) -> str:
-        what = f"{kept.count(chr(10)) + 1:,} of {lines:,} lines" if lines > 1 else ""
-        return _note(len(kept), len(text), what)
+    def note(beginning: str) -> str:
+        what = f"{beginning.count(chr(10)) + 1:,} of {lines:,} lines" if lines > 1 else ""
+        return _note(len(beginning), len(text), what)
 
     room = most - len(note(text)) - 1
-    kept = text[:room]
+    beginning = text[:room]
     end = text.rfind("\n", 0, room + 1)
     if end >= room // 2:
-        kept = text[:end]
-    return f"{kept}\n{note(kept)}"
+        beginning = text[:end]
+    return f"{beginning}\n{note(beginning)}"
 
 
 def _cut_json(value: JsonContainer, text: str, most: int) -> str | None:
     """Valid JSON without the elements that have no room, with a note; None if nothing sensible would be left."""
     things = "elements" if isinstance(value, list) else "members"
 
-    def note(kept: int, parts: int) -> str:
-        return _note(kept, len(text), f"{parts:,} of {len(value):,} {things}")
+    def note(characters: int, parts: int) -> str:
+        return _note(characters, len(text), f"{parts:,} of {len(value):,} {things}")
 
     room = most - len(_dumped({"[cut]": note(len(text), len(value))})) - 2
     cut = _fitted(value, room)
@@ -203,8 +203,8 @@ def _cut_json(value: JsonContainer, text: str, most: int) -> str | None:
     return _dumped({**cut, "[cut]": note(len(_dumped(cut)), len(cut))})
 
 
-def _count(kept: int, total: int, things: str) -> str:
-    return f"[{kept:,} of {total:,} {things}]"
+def _count(number: int, total: int, things: str) -> str:
+    return f"[{number:,} of {total:,} {things}]"
 
 
 def _fitted(value: object, room: int) -> Any:
@@ -233,36 +233,36 @@ def _fitted_text(text: str, room: int) -> str | None:
 def _fitted_list(items: list[Any], room: int) -> list[Any] | None:
     """The first elements, and a text that counts them."""
     left = room - len(_dumped([_count(len(items), len(items), "elements")]))
-    kept: list[Any] = []
+    fitting: list[Any] = []
     for item in items:
         size = len(_dumped(item)) + 2
         if size > left:
-            if not kept and (part := _fitted(item, left - 2)) is not None:
-                kept.append(part)
+            if not fitting and (part := _fitted(item, left - 2)) is not None:
+                fitting.append(part)
             break
-        kept.append(item)
+        fitting.append(item)
         left -= size
-    return [*kept, _count(len(kept), len(items), "elements")] if kept else None
+    return [*fitting, _count(len(fitting), len(items), "elements")] if fitting else None
 
 
 def _fitted_object(members: dict[str, Any], room: int) -> dict[str, Any] | None:
     """The members, in their order: small ones stay whole, and large ones share the room that is left."""
     sizes = {key: len(_dumped({key: item})) for key, item in members.items()}
     left = room - 2 - len(_dumped({"[cut]": _count(len(members), len(members), "members")}))
-    kept: dict[str, Any] = {}
+    fitting: dict[str, Any] = {}
     large = sorted(sizes, key=sizes.__getitem__)
     while large and sizes[large[0]] <= left // len(large):
         key = large.pop(0)
-        kept[key] = members[key]
+        fitting[key] = members[key]
         left -= sizes[key]
-    rest = [key for key in members if key not in kept]
+    rest = [key for key in members if key not in fitting]
     for number, key in enumerate(rest):
         share = max(left // (len(rest) - number), min(left, ENOUGH))
         part = _fitted(members[key], share - len(_dumped(key)) - 4)
         if part is not None:
-            kept[key] = part
+            fitting[key] = part
             left -= len(_dumped({key: part}))
-    if not kept:
+    if not fitting:
         return None
-    count = {} if len(kept) == len(members) else {"[cut]": _count(len(kept), len(members), "members")}
-    return {**{key: kept[key] for key in members if key in kept}, **count}
+    count = {} if len(fitting) == len(members) else {"[cut]": _count(len(fitting), len(members), "members")}
+    return {**{key: fitting[key] for key in members if key in fitting}, **count}
