@@ -303,5 +303,5 @@ def test_what_cannot_work_is_said_at_once(make: Any, message: str) -> None:
 
 
 def test_a_processor_that_gives_something_else_is_an_error(drive: Any) -> None:
-    with pytest.raises(SetupError, match="returned .x. where a Reply"):
+    with pytest.raises(SetupError, match="returned 'x' where a Reply"):
         drive(agent_for(ScriptedModel("Hi."), processors(out=[lambda _: "x"])), "Go")

@@ -213,10 +213,10 @@ def _json_in(text: str) -> object:
     raise ValueError(f"it holds {len(objects)} objects" if objects else first)
 
 
-def _objects(text: str) -> list[dict[str, Any]]:
+def _objects(text: str) -> list[JsonObject]:
     """The objects in a text, except those inside another one."""
     decoder = json.JSONDecoder(parse_constant=_refuse)
-    objects: list[dict[str, Any]] = []
+    objects: list[JsonObject] = []
     at = text.find("{")
     for _ in range(LOOKS):
         if at < 0:

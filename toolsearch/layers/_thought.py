@@ -104,7 +104,7 @@ class _Thought:
             schema["$defs"] = {**before.get("$defs", {}), **definitions}
         return replace(shown, tool=replace(tool, input_schema=schema))
 
-    def _split(self, call: ToolCall, shown: Shown | None) -> tuple[ToolCall, dict[str, Any], str]:
+    def _split(self, call: ToolCall, shown: Shown | None) -> tuple[ToolCall, JsonObject, str]:
         """The call without the extra arguments, the extra arguments, and the id of the tool."""
         if shown is not None and not _takes_extras(shown):
             return call, {}, ""
@@ -122,7 +122,7 @@ class _Thought:
         written = json.dumps(rest, ensure_ascii=False) if isinstance(call.arguments, str) else rest
         return ToolCall(call.id, call.name, written), extras, tool_id
 
-    def _pass_on(self, tool_id: str, call: ToolCall, extras: dict[str, Any]) -> Generator[Do, object, None]:
+    def _pass_on(self, tool_id: str, call: ToolCall, extras: JsonObject) -> Generator[Do, object, None]:
         try:
             thoughts = extras if self.adapter is None else self.adapter.validate_python(extras)
         except ValidationError as error:
@@ -141,12 +141,12 @@ def _takes_extras(shown: Shown) -> bool:
     return not shown.built_in or set(shown.tool.input_schema.get("properties") or ()) == {"name", "arguments"}
 
 
-def _read(fields: object) -> tuple[dict[str, Any], TypeAdapter[Any] | None]:
+def _read(fields: object) -> tuple[JsonObject, TypeAdapter[Any] | None]:
     """The schema of the extra arguments, and the type they become."""
     return (_schema_of_names(fields), None) if isinstance(fields, Mapping) else _schema_of_type(fields)
 
 
-def _schema_of_names(fields: Mapping[Any, object]) -> dict[str, Any]:
+def _schema_of_names(fields: Mapping[object, object]) -> JsonObject:
     schemas = {
         name: {"type": "string", "description": field} if isinstance(field, str) else field
         for name, field in fields.items()
@@ -165,9 +165,9 @@ def _schema_of_names(fields: Mapping[Any, object]) -> dict[str, Any]:
     return schema
 
 
-def _schema_of_type(fields: Any) -> tuple[dict[str, Any], TypeAdapter[Any]]:
+def _schema_of_type(fields: Any) -> tuple[JsonObject, TypeAdapter[Any]]:
     try:
-        adapter: TypeAdapter[Any] = TypeAdapter(fields)
+        adapter = TypeAdapter(fields)
         schema = _renamed(adapter.json_schema())
     except Exception as error:  # what is not a type fails in a way of its own
         raise SetupError(
@@ -180,7 +180,7 @@ def _schema_of_type(fields: Any) -> tuple[dict[str, Any], TypeAdapter[Any]]:
     return schema, adapter
 
 
-def _renamed(schema: dict[str, Any]) -> dict[str, Any]:
+def _renamed(schema: JsonObject) -> dict[str, Any]:
     """The schema with names of definitions that no tool uses for its own."""
     text = json.dumps(schema).replace('"#/$defs/', '"#/$defs/thought.')
     renamed: dict[str, Any] = json.loads(text)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -230,10 +230,10 @@ def _fitted_text(text: str, room: int) -> str | None:
     return None
 
 
-def _fitted_list(items: list[Any], room: int) -> list[Any] | None:
+def _fitted_list(items: Sequence[object], room: int) -> list[object] | None:
     """The first elements, and a text that counts them."""
     left = room - len(_dumped([_count(len(items), len(items), "elements")]))
-    fitting: list[Any] = []
+    fitting: list[object] = []
     for item in items:
         size = len(_dumped(item)) + 2
         if size > left:
@@ -245,11 +245,11 @@ def _fitted_list(items: list[Any], room: int) -> list[Any] | None:
     return [*fitting, _count(len(fitting), len(items), "elements")] if fitting else None
 
 
-def _fitted_object(members: dict[str, Any], room: int) -> dict[str, Any] | None:
+def _fitted_object(members: Mapping[str, object], room: int) -> dict[str, object] | None:
     """The members, in their order: small ones stay whole, and large ones share the room that is left."""
     sizes = {key: len(_dumped({key: item})) for key, item in members.items()}
     left = room - 2 - len(_dumped({"[cut]": _count(len(members), len(members), "members")}))
-    fitting: dict[str, Any] = {}
+    fitting: dict[str, object] = {}
     large = sorted(sizes, key=sizes.__getitem__)
     while large and sizes[large[0]] <= left // len(large):
         key = large.pop(0)
