@@ -71,6 +71,18 @@ def test_a_name_means_the_layer_whatever_was_imported_before() -> None:
     assert said(program) == "True"
 
 
+@pytest.mark.parametrize("seam", ["run", "round", "model", "tool"])
+def test_a_layer_from_a_function_has_the_one_seam_it_is_for(seam: str) -> None:
+    for layer in (layers.before(seam, lambda given: None), layers.after(seam, lambda result: None)):
+        assert [name for name in dir(layer) if name.startswith("around_")] == [f"around_{seam}"]
+
+
+def test_only_a_function_that_may_change_the_reply_keeps_it_from_being_shown_early() -> None:
+    assert layers.after("model", lambda reply: None).buffers
+    assert not layers.before("model", lambda request: None).buffers
+    assert not hasattr(layers.after("tool", lambda result: None), "buffers")
+
+
 def test_importing_toolsearch_imports_neither_the_loop_nor_a_layer() -> None:
     loaded = (
         "print([m for m in sys.modules if m.startswith(('toolsearch.layers', 'toolsearch.loop', 'toolsearch.events'))])"
