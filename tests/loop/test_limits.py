@@ -424,7 +424,7 @@ def test_the_end_is_a_fact_that_names_the_layer(drive: Any) -> None:
         ({"soft": 0}, "soft must be a whole number from 1"),
         ({"calls": 1.5}, "calls must be"),
         ({"tools": {"look": 0}}, r"tools\['look'\]"),
-        ({"hard": 3}, r"hard \(3\) must not be below soft \(16\)"),
+        ({"hard": 3}, r"hard \(3\) must be at least soft \(16\)"),
         ({"polling": "look"}, r"polling must be a collection of names, as in \['look'\]"),
         ({"cost": 1.0}, "needs price="),
         ({"cost": -1.0}, "cost must be a number above 0"),

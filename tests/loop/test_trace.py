@@ -148,7 +148,7 @@ def test_reasoning_parts_of_messages_and_other_ends_are_told() -> None:
         "model      Hm.",
         "usage      m, 10 tokens in, 2 out (4 cached), 0 ms",
         "usage      history_summary: m, 5 tokens in, 1 out, 0 ms",
-        "note       earlier messages are shown no more: They looked.",
+        "note       earlier messages are no longer shown: They looked.",
         "unloaded   a/b",
         "changed    a/b has changed",
         "note       limits: wrap-up",
