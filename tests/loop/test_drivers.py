@@ -1152,7 +1152,7 @@ def test_after_a_crash_repeatable_calls_run_again_and_others_are_interrupted(dri
     assert result.text == "Done."
     assert sorted(runs) == ["fresh", "read"]
     assert [each.status for each in answers(other)] == ["ok", "interrupted", "ok"]
-    assert "it was begun, and what came of it is not known" in answers(other)[1].content
+    assert "it was begun, and its outcome is not known" in answers(other)[1].content
 
 
 @pytest.mark.parametrize("said", [None, "Are you there?"])

@@ -50,7 +50,7 @@ def test_a_call_that_another_process_began_is_never_said_not_to_have_run() -> No
     agent.run("What happened?", conversation_id="s")
     told = agent.conversation("s").turn.journal
     content = next(fact.content for fact in told if isinstance(fact, ToolReturned))
-    assert "it was begun, and what came of it is not known" in content
+    assert "it was begun, and its outcome is not known" in content
     assert "did not run" not in content
 
 

@@ -122,7 +122,7 @@ def test_A19_a_selection_loads_what_there_is_and_names_what_there_is_not() -> No
     answer = searched(session_with(defined("real_tool", "x")), query="select:real_tool,ghost_tool")
     assert answer.data["loaded"] == ["real_tool"]
     assert answer.data["unknown"] == ["ghost_tool"]
-    assert 'No tool is called "ghost_tool"' in answer.content
+    assert 'No tool is named "ghost_tool"' in answer.content
 
 
 @pytest.mark.parametrize(

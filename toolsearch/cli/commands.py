@@ -79,7 +79,7 @@ def search(
     console = Console()
     console.print(table if hits else _plain(hits.problem or f"Nothing fits {query!r}."))
     if hits.unknown:
-        console.print(_plain(f"No tool is called {', '.join(map(repr, hits.unknown))}."))
+        console.print(_plain(f"No tool is named {', '.join(map(repr, hits.unknown))}."))
     if hits.near:
         console.print(_plain(f"Nearest: {', '.join(t.id for t in hits.near)}"))
     _tell_quarantined(catalog)

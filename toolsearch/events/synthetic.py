@@ -121,7 +121,7 @@ def gate_failed(call: JudgedCall) -> ToolResult:
 
 def interrupted(call: JudgedCall) -> ToolResult:
     """The process that had begun the call did not finish it."""
-    text = "was interrupted: it was begun, and what came of it is not known. Check before you try again."
+    text = "was interrupted: it was begun, and its outcome is not known. Check before you try again."
     return _said(call, "interrupted", text)
 
 

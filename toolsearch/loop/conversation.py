@@ -60,7 +60,7 @@ Command = CallModel | CallTools | Paused | Finished
 
 @dataclass(slots=True)
 class _Slot:
-    """One call of the batch that is open. `started`: it was begun, and what came of it is not known."""
+    """One call of the batch that is open. `started`: it was begun, and its outcome is not known."""
 
     call: JudgedCall
     started: bool = False

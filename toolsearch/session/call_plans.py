@@ -155,7 +155,7 @@ class CallPlanner:
 
     def _ambiguous(self, call: ToolCall, tools: list[Tool]) -> CallPlan:
         names = ", ".join(repr(self._tools.name_of(t)) for t in tools[:3])
-        text = f"{call.name!r} did not run: several tools are called so. Use one of the full names: {names}."
+        text = f"{call.name!r} did not run: several tools share this name. Use one of the full names: {names}."
         return _answered(call, "unknown", text)
 
     def _not_loaded(self, call: ToolCall, tool: Tool) -> CallPlan:

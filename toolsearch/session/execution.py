@@ -122,7 +122,7 @@ class Execution:
             return ToolResult(call.id, call.name, "failed", text)
         log.debug("tool %r failed", call.name, exc_info=error)
         what = f"{call.name!r} failed: {reason_of(error)}."
-        text = f"{what} If other arguments can help, call it again; else say what happened."
+        text = f"{what} If other arguments can help, call it again; otherwise say what happened."
         return ToolResult(call.id, call.name, "failed", text, error)
 
     def _async_met(self) -> ToolResult:

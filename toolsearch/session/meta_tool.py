@@ -37,7 +37,7 @@ def search_tool(name: str, servers: Sequence[str], categories: Sequence[str], mo
             "description": "One short query per capability: action and object, as in "
             '["create calendar event", "send message to channel"]. An exact tool name works too.',
         },
-        "limit": {"type": "integer", "description": "Tools per query; the default is mostly right."},
+        "limit": {"type": "integer", "description": "Tools per query; the default is usually right."},
     }
     if categories:
         few = {"enum": list(categories)} if len(categories) <= _MOST_NAMED else {}
@@ -219,14 +219,15 @@ class SearchOutcome:
         if caution := self.caution():
             parts.append(caution)
         if self.left_out:
-            parts.append(f"Fitting too, but left out to keep this short: {len(self.left_out)}. Ask more narrowly.")
+            parts.append(f"Also fitting, but left out to keep this short: {len(self.left_out)}. Ask more narrowly.")
         if self.request.left_out:
             most = len(self.request.queries)
             parts.append(f"Queries left out: {self.request.left_out}; {most} at a time. Ask them next.")
         if self.evicted:
             parts.append(f"Unloaded to stay within the limit: {_some(self.evicted, 40)}. Search again to use them.")
         parts += [
-            f"The server {s!r} cannot be reached now, so its tools are missing: {why[:200]}. Try later, or do without."
+            f"The server {s!r} cannot be reached now, so its tools are missing: {why[:200]}. Try again later or continue "
+            "without them."
             for s, why in list(self.missing.items())[:10]
             if self._concerns(s)
         ]
@@ -253,7 +254,7 @@ class SearchOutcome:
         if hits.unknown:
             quoted = ", ".join(_quoted(name) for name in hits.unknown[:10])
             more = f" and {len(hits.unknown) - 10} more" if len(hits.unknown) > 10 else ""
-            said.append(f"No tool is called {quoted}{more}; search by what it should do.")
+            said.append(f"No tool is named {quoted}{more}; search by what it should do.")
         if hits.problem:
             said.append(hits.problem)
         elif not hits and not hits.unknown:
