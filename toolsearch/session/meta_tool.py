@@ -226,8 +226,8 @@ class SearchOutcome:
         if self.evicted:
             parts.append(f"Unloaded to stay within the limit: {_some(self.evicted, 40)}. Search again to use them.")
         parts += [
-            f"The server {s!r} cannot be reached now, so its tools are missing: {why[:200]}. Try again later or continue "
-            "without them."
+            f"The server {s!r} cannot be reached now, so its tools are missing: {why[:200]}. Try again later or "
+            "continue without them."
             for s, why in list(self.missing.items())[:10]
             if self._concerns(s)
         ]
