@@ -32,14 +32,14 @@ from toolsearch.support.text import plain_json
 
 __all__ = ["cleaned", "read_event", "read_events", "stored"]
 
-FORMAT = 1  # of `stored`; an older one is migrated when it is read
+FORMAT = 1  # of `stored`; facts in an older format are migrated when they are read
 
-# For each older format, what makes a stored fact of it one of the next.
+# For each older format, the function that turns a stored fact of it into one of the next format.
 MIGRATIONS: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {}
 
 
 # How facts are stored: the name of each, and the keys of its fields in the order of its class. A class or a field can
-# be renamed; what stands here cannot, unless FORMAT grows and MIGRATIONS reads what there was.
+# be renamed. What is written here cannot change, unless FORMAT grows and MIGRATIONS reads the old form.
 _STORED: dict[str, tuple[type[Any], str]] = {
     "RunBegan": (RunBegan, "run at user tenant"),
     "UserSaid": (UserSaid, "text parts at"),
@@ -58,7 +58,7 @@ _STORED: dict[str, tuple[type[Any], str]] = {
     "Ending": (Ending, "reason text by"),
     "RunEnded": (RunEnded, "reason text value at"),
 }
-# The same for what stands inside a fact.
+# The same for the values inside a fact.
 _STORED_INSIDE: dict[type[Any], str] = {
     JudgedCall: "id name arguments kind tool digest given alone repeatable return_direct terminal status answer reveal "
     "action polling",
@@ -104,13 +104,13 @@ def _plain(value: Any) -> dict[str, Any]:
 
 
 def read_event(line: Mapping[str, Any], at: int) -> Event:
-    """The fact that stands at the place `at` of a journal; see `read_events`."""
+    """The fact at the place `at` of a journal; see `read_events`."""
     if not isinstance(line, Mapping):
         raise StateError(f"fact {at} of the journal must be a JSON object, not {line!r}")
     line = _migrated(line, at)
     kind = _KINDS.get(str(line.get("fact")))
     if kind is None:
-        raise StateError(f"fact {at} of the journal is of the unknown kind {line.get('fact')!r}")
+        raise StateError(f"fact {at} of the journal has the unknown kind {line.get('fact')!r}")
     told = {key: item for key, item in line.items() if key not in ("v", "fact")}
     try:
         if kind is ModelReplied and "calls" in told:
@@ -124,20 +124,20 @@ def read_event(line: Mapping[str, Any], at: int) -> Event:
 
 
 def _migrated(line: Mapping[str, Any], at: int) -> Mapping[str, Any]:
-    """The stored fact in the present format."""
+    """The stored fact in the current format."""
     version = line.get("v")
     while isinstance(version, int) and version < FORMAT and version in MIGRATIONS:
         line, version = MIGRATIONS[version](line), version + 1
     if version != FORMAT:
         told = f"fact {at} of the journal has the format {version!r}; this version reads {FORMAT}"
-        raise StateError(f"{told}: use the one that wrote it")
+        raise StateError(f"{told}: use the version that wrote it")
     return line
 
 
 def _made(kind: type[T], told: Mapping[str, Any]) -> T:
     """A fact from its data; lists become tuples where the fact has tuples."""
     if not isinstance(told, Mapping):
-        raise ValueError(f"{told!r} is no {kind.__name__}")
+        raise ValueError(f"{told!r} is not a {kind.__name__}")
     fields = _KEYS[kind]
     if unknown := set(told) - fields.keys():
         raise ValueError(f"it has the unknown field {min(unknown)!r}")
@@ -148,14 +148,14 @@ def _made(kind: type[T], told: Mapping[str, Any]) -> T:
 def cleaned(event: T) -> T:
     """The fact as it will be read back from a store: every text valid UTF-8, every value plain JSON, nothing shared.
 
-    Raises `StateError` for what is no fact, or holds what cannot be stored.
+    Raises `StateError` if `event` is not a fact, or contains a value that cannot be stored.
     """
     kind = type(event)
     if kind not in _NAMES:
-        raise StateError(f"{event!r} is no fact; there are {', '.join(_KINDS)}")
+        raise StateError(f"{event!r} is not a fact; the facts are {', '.join(_KINDS)}")
     try:
         return _cleaned(event)
-    except Exception as error:  # a circle, a value whose text cannot be had
+    except Exception as error:  # a circular value, or one whose text cannot be had
         raise StateError(f"a {kind.__name__} cannot be stored: {type(error).__name__}: {error}") from None
 
 
