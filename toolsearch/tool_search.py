@@ -22,17 +22,17 @@ from toolsearch.support.checks import function, instance, shown
 
 __all__ = ["ToolSearch"]
 
-ARGUMENTS = ("pinned", "visible", "run", "learned", "settings")  # those of `ToolSearch` that are no settings
+ARGUMENTS = ("pinned", "visible", "run", "learned", "settings")  # of `ToolSearch`; all others are settings
 
 
 class ToolSearch:
-    """Binds a catalog to an index, keeps both in step, and makes sessions.
+    """Binds a catalog to an index, keeps both in step, and creates sessions.
 
     `index` is a name ("keyword", "regex", …) or an object with the `ToolIndex` protocol. `pinned` tools (names, ids,
-    or functions) are always shown and never searched. `visible(tool, caller)` decides, besides a tool's `roles`, what a
-    caller may see; it is asked once per caller and version of the catalog, and again when its own `version()`, if it
-    has one, gives something else. `run(tool, arguments, context)` runs tools that have no function of their own.
-    `learned` lets use teach (None: it does not). Further options are those of `Settings`.
+    or functions) are always shown and never searched. `visible(tool, caller)` decides, in addition to a tool's `roles`,
+    whether a caller may see a tool. It is called once per caller and version of the catalog, and again if it has a
+    `version()` that returns a new value. `run(tool, arguments, context)` runs tools that have no function of their own.
+    With `learned`, successful calls improve later searches. Further options are those of `Settings`.
     """
 
     def __init__(
@@ -82,30 +82,30 @@ class ToolSearch:
         return self.view.find(query, limit, caller=caller, category=category)
 
     def session(self, conversation_id: str | None = None, *, caller: Caller | None = None) -> Session:
-        """The session of a conversation, made at the first call; without an id, a fresh private one.
+        """The session of a conversation, created at the first call; without an id, a new private one.
 
-        Raises `StateError` if the session belongs to another user or tenant; the roles given last hold.
+        Raises `StateError` if the session belongs to another user or tenant. The caller's latest roles apply.
         """
         return self._sessions.open(conversation_id, caller)
 
     def restore(self, state: Mapping[str, Any] | str, *, caller: Caller | None = None) -> Session:
-        """A session from what `Session.export` gave; it takes the place of a live one with its id.
+        """A session from what `Session.export` returned; it replaces a live one with the same id.
 
-        The state is trusted: never take it from a client. Raises `StateError` for what is none, and for
-        the session of another user or tenant.
+        The state is trusted: never take it from a client. Raises `StateError` if it is not an exported session, or
+        belongs to another user or tenant.
         """
         return self._sessions.restore(state, caller)
 
     def end_session(self, conversation_id: str) -> bool:
-        """Forgets a session; says whether there was one."""
+        """Forgets a session; returns whether there was one."""
         return self._sessions.end(conversation_id)
 
     def on_evict(self, listener: Callable[[Session], None]) -> None:
-        """Calls `listener` with each session that leaves by age or number, so that it can be exported."""
+        """Calls `listener` with each session that is evicted because of age or number, so that it can be exported."""
         self._sessions.on_evict(listener)
 
     def conversation_ids(self) -> tuple[str, ...]:
-        """Ids of the live sessions, the one used last at the end. Those that are too old leave first."""
+        """The ids of the live sessions, the most recently used last, after those that are too old were evicted."""
         return self._sessions.ids()
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ class ToolSearch:
 
 
 class _Follower:
-    """What follows from a change of the catalog besides the index: what is gone is remembered, and no lesson now."""
+    """Tells the view about a change of the catalog, and forgets what was learned about removed tools."""
 
     def __init__(self, view: View) -> None:
         self._view = view

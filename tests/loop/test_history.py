@@ -415,7 +415,7 @@ def test_what_a_cut_keeps_must_lie_before_it() -> None:
     conversation = Conversation(ToolSearch([tool(look)], mode="static").session("s"))
     for fact in (RunBegan("r"), UserSaid("a"), ModelReplied("b"), UserSaid("c")):
         conversation.apply(fact)
-    with pytest.raises(StateError, match="kept anyway"):
+    with pytest.raises(StateError, match="`kept` has a place that is not cut"):
         conversation.apply(Compacted(2, kept=(3,)))
     conversation.apply(Compacted(3, kept=(1,)))
     assert conversation.transcript == (UserSaid("a"), UserSaid("c"))

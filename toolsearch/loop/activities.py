@@ -1,6 +1,7 @@
-"""What runs in the background: a layer's own work, a call of the model, calls of tools; each for threads and for tasks.
+"""Work that runs in the background: a layer's own function, a call of the model, or calls of tools.
 
-An activity posts what comes of it and ends. It takes nothing in and writes nothing down; its driver does.
+Each activity has a variant for threads and one for tasks. It posts its results and ends. It never touches the
+conversation or the store; only the turn's driver does.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ Post = Callable[[Any], object]
 
 
 class Activity(Protocol):
-    """Returns or raises at its end. `arun` is what `astream` runs."""
+    """Something that runs in the background until it returns or raises. `run` runs in a thread, `arun` as a task."""
 
     def run(self, post: Post) -> Any: ...
     async def arun(self, post: Post) -> Any: ...
@@ -44,7 +45,7 @@ class Activity(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FunctionActivity:
-    """A layer's own work."""
+    """A layer's own function."""
 
     function: Callable[[], Any]
 
@@ -57,11 +58,11 @@ class FunctionActivity:
 
 @dataclass(frozen=True, slots=True)
 class ModelActivity:
-    """A call of the model, whose deltas are posted."""
+    """A call of the model; the deltas of its reply are posted."""
 
     model: Model
     request: CallModel
-    stopped: threading.Event  # nobody waits for the reply any more
+    stopped: threading.Event  # set when nobody waits for the reply any more
 
     def run(self, post: Post) -> Any:
         given = run_function(lambda: self.model(self.request))
@@ -83,7 +84,7 @@ class ModelActivity:
 
     async def arun(self, post: Post) -> Any:
         model = self.model
-        own = type(model).__call__  # of an object that can be called
+        own = type(model).__call__  # the model may be an object with an async `__call__`
         is_async = any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (model, own))
         if not is_async:
             loop = asyncio.get_running_loop()
@@ -114,7 +115,7 @@ class ModelActivity:
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What came of one call; `by` names the layer that answered it in the tool's place."""
+    """The outcome of one call; `by` names the layer that answered it in the tool's place."""
 
     call: JudgedCall
     result: ToolResult | ToolWaiting
@@ -125,10 +126,10 @@ class CallOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ToolActivity:
-    """Calls to be answered one after another, each through the layers.
+    """Calls to answer one after another, each through the layers.
 
-    What was `decided` about a call, by its id, is what is performed. The tools of calls in `fixed` (ids) run only with
-    the definition that was judged.
+    `decided` has what was decided about each call, by its id; that is what is performed. The calls in `fixed` (ids) run
+    only if the tool still has the definition that was judged.
     """
 
     layers: list[Layer]
@@ -146,7 +147,7 @@ class ToolActivity:
             began = self._begin(call)
             try:
                 result = _checked_result(call, drive(self._steps(call), self._perform, post))
-            except SetupError:  # of a layer; what a tool raises is an answer already
+            except SetupError:  # from a layer; what a tool raises is an answer already
                 raise
             except Exception as error:
                 result = _layer_failed(call, error)
@@ -171,7 +172,7 @@ class ToolActivity:
         return layered(self.layers, "around_tool", answered=self._note_answer)(call)
 
     def _note_answer(self, layer: Layer, call: Call, passed: Call | None) -> None:
-        """A layer that call for nothing inside has answered by itself; one outside it may change that answer."""
+        """Remembers a layer that yielded nothing: it answered by itself. An outer one may replace that answer."""
         if passed is None:
             self.answered_by[call.judged.id] = name_of(layer)
 
@@ -186,7 +187,7 @@ class ToolActivity:
         call = wanted.request
         self.answered_by.pop(call.judged.id, None)
         seconds = _least(wanted.seconds, self.seconds)
-        if self.stopped.is_set():  # a layer tries again what nobody waits for
+        if self.stopped.is_set():  # a layer retries a call that nobody waits for any more
             return synthetic.stopped(call.judged, cancelled=True, begun=False)
         if seconds is None or seconds > TIMEOUT_SECONDS:
             return self._answer(call, self.stopped)
@@ -233,7 +234,7 @@ class ToolActivity:
         return result
 
     def _plan(self, call: Call) -> CallPlan | ToolResult:
-        """What was decided about the call when it came; a layer that changed the call has it decided anew."""
+        """The plan from what was decided when the call arrived. A call that a layer changed is decided again."""
         judged = call.judged
         if self.decided.get(judged.id) is not judged:
             return self.session.decide(ToolCall(judged.id, judged.name, call.arguments))

@@ -1,7 +1,7 @@
-"""What a turn does through its driver: facts taken in, stored and shown, activities run and waited for.
+"""What a turn does through its driver: it records facts, shows events, and runs activities.
 
-Nothing here decides anything. Facts are taken in on the driver's thread only; what comes in late, after a time-out or a
-cancellation, is dropped.
+Nothing here decides anything. Facts are recorded on the driver's thread only. Items that arrive late, after a time-out
+or a cancellation, are dropped.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ log = logging.getLogger("toolsearch")
 
 @dataclass(frozen=True, slots=True)
 class AgentParts:
-    """What an agent is made of."""
+    """The parts of an agent."""
 
     model: Model
     search: ToolSearch
@@ -58,20 +58,20 @@ class AgentParts:
         return str(self.model.name or "") if isinstance(self.model, NamedModel) else ""
 
 
-class RequestDropped(Exception):  # it is no failure
-    """The request shows what is shown no more: it is made anew."""
+class RequestDropped(Exception):  # not a failure
+    """The request contains messages that have been cut since: it has to be made anew."""
 
 
 class TurnIO:
-    """One turn's way to its driver. `post` puts an item into the turn's inbox, from any thread."""
+    """The connection of one turn to its driver. `post` puts an item into the turn's inbox, from any thread."""
 
     def __init__(self, parts: AgentParts, caller: Caller | None, post: Callable[[InboxItem], None]) -> None:
         self.parts, self.caller = parts, caller
-        self.cancelled = threading.Event()  # tools see it
-        self.until: float | None = None  # when the turn's own time is over
+        self.cancelled = threading.Event()  # tools get it in their `ToolContext`
+        self.until: float | None = None  # when the time limit of the turn is reached
         self.started: set[str] = set()  # calls that this process has begun
-        self.is_torn = False  # whether a store refused facts: what is kept is not what this turn knows
-        self.was_compacted = False  # whether the transcript was cut since the session was told
+        self.is_torn = False  # whether a store refused facts, so that it lacks some of this turn
+        self.was_compacted = False  # whether the transcript was cut, and the session does not know yet
         self.conversation: Conversation
         self._post = post
         self._keys = 0
@@ -95,7 +95,7 @@ class TurnIO:
     # -- facts ---------------------------------------------------------------------------------------------------
 
     def record(self, *events: Event) -> Effects[None]:
-        """Takes facts in, stores them, and shows them; what a layer redacts is redacted before all that."""
+        """Applies facts to the conversation, stores them, and shows them. Layers redact them before that."""
         position = len(self.conversation.journal)
         for layer in self._redactors:
             events = tuple([layer.as_stored(event) for event in events])
@@ -106,7 +106,7 @@ class TurnIO:
             self.is_torn = True
             raise
         self.was_compacted |= any(isinstance(event, Compacted) for event in kept)
-        for event in kept:  # all are observed, even if whoever reads the stream leaves at the first
+        for event in kept:  # all are observed, even if the consumer of the stream stops at the first
             self._observe(event)
         for event in kept:
             yield Emit(event)
@@ -121,7 +121,7 @@ class TurnIO:
         yield from self.record(self._returned(call, result, by, seconds))
 
     def resolve(self, resolutions: Iterable[Resolution]) -> Effects[None]:
-        """Records what becomes of calls, one after the other."""
+        """Records resolutions, one after the other."""
         for each in resolutions:
             answer = [] if each.result is None else [self._returned(each.call, each.result, each.by)]
             yield from self.record(*each.facts, *answer)
@@ -131,7 +131,7 @@ class TurnIO:
         return ToolReturned(call.id, result.status, result.content, data, by, seconds, self.now())
 
     def _timed(self, event: Event) -> Event:
-        """A fact of a layer, which knows no time, gets it here."""
+        """The fact with the time; layers do not know it and leave it out."""
         untimed: Any = event
         return replace(untimed, at=self.now()) if getattr(event, "at", None) == 0.0 else event
 
@@ -150,7 +150,7 @@ class TurnIO:
         perform: Callable[[Any, float | None], Generator[Any, Any, Any]],
         after_record: Callable[[Event], None] = lambda _: None,
     ) -> Effects[Any]:
-        """Does what layers ask for; `perform` is the innermost step. `after_record` may raise `RequestDropped`."""
+        """Does what layers yield; `perform` does the innermost step. `after_record` may raise `RequestDropped`."""
         steps: Trampoline[Wanted[Any], Any] = Trampoline(inner, passing=(GeneratorExit, Cancelled, RequestDropped))
         try:
             while steps.advance():
@@ -172,13 +172,13 @@ class TurnIO:
     # -- activities ----------------------------------------------------------------------------------------------
 
     def spawn(self, activity: Activity) -> Effects[int]:
-        """Starts an activity; returns the key that its items carry."""
+        """Starts an activity; returns the key of its items."""
         self._keys += 1
         yield Spawn(self._keys, activity)
         return self._keys
 
     def receive(self, seconds: float | None = None) -> Effects[InboxItem | None]:
-        """The next item, or None after so many seconds. Raises where the turn is to stop, or its time is over."""
+        """The next item, or None after so many seconds. Raises if the turn has to stop, or its time is over."""
         left = None if self.until is None else max(0.0, self.until - time.monotonic())
         first = left is not None and (seconds is None or left < seconds)
         item: InboxItem | None = yield Receive(left if first else seconds)
@@ -191,7 +191,7 @@ class TurnIO:
     def run_activity(
         self, activity: Activity, seconds: float | None = None, posted: Callable[[Any], Effects[None]] | None = None
     ) -> Effects[Any]:
-        """Runs one activity and waits for it; `posted` takes what it posts, None drops it."""
+        """Runs one activity and waits for its result; `posted` gets what it posts, None drops that."""
         until = None if seconds is None else time.monotonic() + seconds
         key = yield from self.spawn(activity)
         while True:
@@ -205,8 +205,8 @@ class TurnIO:
             if not item.done:
                 if posted is not None:
                     yield from posted(item.posted)
-            elif isinstance(item.error, GeneratorExit):  # of the activity; nobody closes this generator
-                raise RuntimeError("it raised GeneratorExit") from item.error
+            elif isinstance(item.error, GeneratorExit):  # raised by the activity; nobody closes this generator
+                raise RuntimeError("the activity raised GeneratorExit") from item.error
             elif item.error is not None:
                 raise item.error
             else:
@@ -219,7 +219,7 @@ class TurnIO:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value can be stored as it is; one that is nested without end cannot."""
+    """Whether a value can be stored as it is; a value that contains itself cannot."""
     try:
         return _is_json(value)
     except RecursionError:

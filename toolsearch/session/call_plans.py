@@ -1,4 +1,4 @@
-"""What is to be done with a call, decided from what the model was shown; deciding changes nothing."""
+"""Decides what to do with a call, from what the model was shown. Deciding changes nothing."""
 
 from __future__ import annotations
 
@@ -18,15 +18,16 @@ from toolsearch.support.text import clean
 
 __all__ = ["CallPlan", "CallPlanner", "misfit"]
 
-# Models put a program's namespace before a name. A server's is not dropped, it may be another's tool: so at the front.
+# Models put a program's namespace before a name. Only the very front is dropped: without its server's name, a name
+# could mean another server's tool.
 _PROGRAM = re.compile(r"\A(?:(?:functions|tools|default_api)[._:/]+)+")
 
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """What is to be done with a call. Exactly one of `result` (answer it), `search` and `tool` (run it) is set.
+    """What to do with a call. Exactly one of `result` (give this answer), `search` and `tool` (run it) is set.
 
-    `reveal` are tools to load for the next step.
+    `arguments` are the checked arguments for the tool. `reveal` are the ids of tools to load for the next step.
     """
 
     call: ToolCall
@@ -38,7 +39,7 @@ class CallPlan:
 
 
 class CallPlanner:
-    """Decides the calls of one conversation. Not safe for threads by itself: its session holds a lock."""
+    """Plans the calls of one conversation. Not thread-safe by itself: its session holds a lock."""
 
     def __init__(self, view: View, tools: LoadedTools) -> None:
         self._catalog = view.catalog
@@ -47,7 +48,7 @@ class CallPlanner:
         self._tools = tools
 
     def decide(self, call: ToolCall) -> CallPlan:
-        """The plan of a call as a model wrote it, whatever that is."""
+        """The plan for a call as a model wrote it, however odd it is."""
         call = self._unwrap(ToolCall(str(call.id), clean(str(call.name)), call.arguments))
         built_in, mode = self._tools.built_in, self._tools.mode
         if built_in and (call.name == built_in[0].name or self._is_search(call.name)):
@@ -61,9 +62,10 @@ class CallPlanner:
         return self._checked(call, tool, loads)
 
     def decide_again(self, call: ToolCall, tool_id: str, checked: str) -> CallPlan:
-        """The plan of a call that was decided before, for the tool with this id as it is now.
+        """The plan for a call that was decided before, with the tool of this id as it is now.
 
-        `call.arguments` were checked against the definition with the digest `checked`; another one checks them anew.
+        `call.arguments` were checked against the definition with the digest `checked`. If the tool has another
+        definition now, they are checked again.
         """
         tool = self._tools.live(tool_id)
         if tool is None:
@@ -73,7 +75,7 @@ class CallPlanner:
         return self._checked(call, tool, ())
 
     def decide_search(self, call: ToolCall) -> CallPlan:
-        """The plan of a call of the search tool."""
+        """The plan for a call of the search tool."""
         try:
             request = read_request(parse_arguments(call.arguments), self._settings)
         except ArgumentsError as error:
@@ -94,14 +96,14 @@ class CallPlanner:
         except ArgumentsError:
             return call
         name, inner = outer.get("name"), outer.get("arguments")
-        # Anything misnamed would be lost, and the tool run without it.
+        # Otherwise an argument with a wrong name would be lost, and the tool would run without it.
         fits = (
             outer.keys() <= {"name", "arguments"} and isinstance(name, str) and isinstance(inner, str | Mapping | None)
         )
         return ToolCall(call.id, str(name), inner) if fits else call
 
     def _is_search(self, name: str) -> bool:
-        """Whether a name is the search tool's in another spelling, and no tool's."""
+        """Whether a name is another spelling of the search tool's name, and not the name of a tool."""
         return squashed(base_name(name)) == squashed(self._tools.built_in[0].name) and not self._catalog.named(name)
 
     def _resolve(self, call: ToolCall) -> Tool | CallPlan:

@@ -1,4 +1,4 @@
-"""Running the tool of a planned call, with threads or with tasks: whatever comes of it is an answer."""
+"""Runs the tool of a planned call, with threads or with tasks. Every outcome becomes an answer."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Function = Callable[..., Any]
 
 
 class Execution:
-    """One planned call of a tool; `run_others` runs a tool that has no function of its own."""
+    """One planned call of a tool. `run_others` runs tools that have no function of their own."""
 
     def __init__(
         self,
@@ -38,14 +38,14 @@ class Execution:
         cancelled: threading.Event | None,
     ) -> None:
         if plan.tool is None:
-            raise SetupError(f"the call {plan.call.name!r} is not a call of a tool that can run")
+            raise SetupError(f"the plan for {plan.call.name!r} has no tool to run")
         self._call, self._tool, self._plan = plan.call, plan.tool, plan
         self._run_others = run_others
         flag = cancelled or threading.Event()
         self._context = ToolContext(conversation_id, plan.call.id, caller, _digest(plan), flag)
 
     def run(self) -> ToolResult:
-        """Runs the tool in this thread. An async tool is an answer that says what to use instead."""
+        """Runs the tool in this thread. For an async tool, the answer says what to use instead."""
         value, error = self._attempt(lambda function: function)
         if error is not None:
             return self._failed(error)
@@ -55,7 +55,7 @@ class Execution:
         return self._returned(value)
 
     async def arun(self) -> ToolResult:
-        """As `run`, for async code: an async tool is awaited, any other runs in a thread of its own."""
+        """As `run`, for async code: an async tool is awaited; any other tool runs in a thread of its own."""
         import asyncio
 
         from toolsearch.support.threads import in_thread
@@ -79,7 +79,7 @@ class Execution:
         return self._returned(value) if error is None else self._failed(error)
 
     def _attempt(self, choose: Callable[[Any], Function]) -> tuple[Any, BaseException | None]:
-        """What the tool returned, or what it raised: whatever that is, it is an answer. Only Ctrl-C is none."""
+        """What the tool returned, or what it raised. Both become an answer; only Ctrl-C is raised."""
         try:
             return drained(self._start(choose)), None
         except KeyboardInterrupt:
@@ -88,7 +88,7 @@ class Execution:
             return None, error
 
     def _start(self, choose: Callable[[Any], Function]) -> Any:
-        """Calls the tool's function, as `choose` picks it: the function itself, or its variant for async code."""
+        """Calls the tool's function. `choose` picks the function itself, or its variant for async code."""
         tool, arguments = self._tool, dict(self._plan.arguments or {})
         if tool.function is not None:
             positional, keywords = tool.function.bind(arguments, self._context)
@@ -136,7 +136,7 @@ class Execution:
 
 
 def reason_of(error: BaseException) -> str:
-    """What went wrong, bounded, whatever the exception's own text does."""
+    """What went wrong, as a bounded text, even if the exception cannot be turned into text."""
     try:
         reason = f"{type(error).__name__}: {error}"
     except Exception:
@@ -145,7 +145,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def _digest(plan: CallPlan) -> str:
-    """Of what is called with what: providers give two calls of a conversation the same id."""
+    """A digest of the tool and the arguments, because providers may give two calls of a conversation the same id."""
     name = plan.tool.id if plan.tool else plan.call.name
     called = json.dumps([name, plan.arguments], sort_keys=True, default=str)
     return hashlib.sha256(called.encode("utf-8", "replace")).hexdigest()[:16]

@@ -1,4 +1,4 @@
-"""The one tool a model starts with: its definition, what it accepts, and the text a search answers with."""
+"""The one tool that a model starts with: its definition, the input it accepts, and the text of its answer."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 __all__ = ["SearchOutcome", "SearchRequest", "bridge_tool", "read_request", "schema_text", "search_tool"]
 
 _MOST_NAMED = 30  # servers or categories in the description
-_NAMED_CHARACTERS = 500  # of them: providers bound a description
-_QUERY_CHARACTERS = 2_000  # as `toolsearch.search.index.find` reads
+_NAMED_CHARACTERS = 500  # for all of them: providers limit a description
+_QUERY_CHARACTERS = 2_000  # as many as `toolsearch.search.index.find` reads
 _SCHEMA_CHARACTERS = 6_000  # of a schema shown in an answer
 
 
 def search_tool(name: str, servers: Sequence[str], categories: Sequence[str], most_queries: int = 8) -> Tool:
-    """The search tool as a model sees it. What lies behind it is named, up to 30 servers (or else categories)."""
+    """The search tool as a model sees it. Its description names up to 30 servers, or categories if there are none."""
     behind = ("servers", servers) if servers else ("categories", categories)
     listed = _some(behind[1], _MOST_NAMED, _NAMED_CHARACTERS)
     places = f" Behind it are these {behind[0]}: {listed}." if listed else ""
@@ -80,7 +80,7 @@ def bridge_tool(name: str, search_name: str) -> Tool:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What one search call asks for, made regular: queries in order, each once."""
+    """What one search call asks for, in regular form: queries in order, each once."""
 
     queries: tuple[str, ...]
     limit: int
@@ -89,15 +89,15 @@ class SearchRequest:
 
     @property
     def key(self) -> str:
-        """Equal for searches that ask the same, whatever their case, spaces and order."""
+        """Equal for searches that ask the same, ignoring case, spaces and order."""
         plain = sorted(" ".join(q.lower().split()) for q in self.queries)
         return json.dumps([plain, self.limit, self.category], ensure_ascii=False)
 
 
 def read_request(arguments: Mapping[str, Any], settings: Settings) -> SearchRequest:
-    """A search request from what a model wrote; forms models make up (`query`, `names`, `maxResults`) are understood.
+    """A search request from what a model wrote; forms models make up (`query`, `names`, `maxResults`) are accepted.
 
-    The limit is the model's, within `results_floor` and `results_ceiling`; anything else means `results`.
+    The limit is the model's, kept between `results_floor` and `results_ceiling`; without a number it is `results`.
     """
     asked: list[str] = []
     for key in ("queries", "query", "names", "name", "q"):
@@ -123,7 +123,7 @@ def read_request(arguments: Mapping[str, Any], settings: Settings) -> SearchRequ
 
 
 def _query(item: Any) -> str:
-    """One query as text, bounded; empty for what is none."""
+    """One query as a text, bounded; empty if the item is not a query."""
     try:
         return "" if item is None or isinstance(item, list | tuple) else clean(str(item)[:_QUERY_CHARACTERS])
     except (ValueError, RecursionError):  # an integer of thousands of digits
@@ -131,7 +131,7 @@ def _query(item: Any) -> str:
 
 
 def _selections(names: Sequence[str]) -> list[str]:
-    """Names to load as few queries, so that many names are one call."""
+    """The names to load, as few queries, so that one call can load many."""
     queries: list[str] = []
     for name in names:
         if queries and len(queries[-1]) + len(name) < _QUERY_CHARACTERS:
@@ -142,7 +142,7 @@ def _selections(names: Sequence[str]) -> list[str]:
 
 
 def schema_text(tool: Tool) -> str:
-    """A tool's schema as an answer shows it; one that is too long is cut, and says so."""
+    """A tool's schema as an answer shows it; a schema that is too long is cut, with a note."""
     text = json.dumps(tool.input_schema, ensure_ascii=False)
     if len(text) <= _SCHEMA_CHARACTERS:
         return text
@@ -151,7 +151,7 @@ def schema_text(tool: Tool) -> str:
 
 @dataclass
 class SearchOutcome:
-    """What a search did, and the text that says so. `names` maps tool ids to the names a model calls."""
+    """What a search did, and the text for the model. `names` maps tool ids to the names that the model calls."""
 
     request: SearchRequest
     names: dict[str, str]
@@ -161,8 +161,8 @@ class SearchOutcome:
     left_out: list[Tool] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
-    call_tool: str | None = None  # in "bridge", where schemas are shown because the model sees them nowhere else
-    refuses: bool = False  # calls of tools that are not loaded
+    call_tool: str | None = None  # only in "bridge": the text then shows schemas, which the model sees nowhere else
+    refuses: bool = False  # whether calls of tools that are not loaded are refused
 
     @property
     def is_empty(self) -> bool:
@@ -170,12 +170,12 @@ class SearchOutcome:
 
     @property
     def has_failed(self) -> bool:
-        """Whether some query could not be run."""
+        """Whether a query could not be run."""
         return any(hits.problem for hits in self.answers)
 
     @property
     def data(self) -> dict[str, Any]:
-        """The same for a program: tool ids and names, no texts."""
+        """The outcome for a program: tool ids and names."""
         return {
             "loaded": [t.id for t in self.new],
             "already_loaded": [t.id for t in self.already],
@@ -195,7 +195,7 @@ class SearchOutcome:
         return self.names.get(tool.id, tool.name)
 
     def text(self) -> str:
-        """The answer, most useful first; every sentence says what happened and then what to do."""
+        """The answer for the model, most useful first. Every sentence says what happened and then what to do."""
         new = {t.id for t in self.new}
         parts = []
         if self.new:
@@ -233,7 +233,7 @@ class SearchOutcome:
         return "\n".join(parts)
 
     def caution(self) -> str:
-        """That what was found for some query may not fit, and for which; empty where none is doubtful."""
+        """A warning that names the queries whose hits may not fit; empty if none is doubtful."""
         told = {t.id for t in (*self.new, *self.already)}
         answered = [hits for hits in self.answers if any(h.tool.id in told for h in hits)]
         weak = [_quoted(hits.query) for hits in answered if hits.verdict == "weak"]
@@ -243,7 +243,7 @@ class SearchOutcome:
         return f"{which} may not fit: check before you call, or search in other words."
 
     def _concerns(self, server: str) -> bool:
-        """Whether a missing server may be why a search fell short, or is what it asked for."""
+        """Whether a missing server may explain why a search found too little, or is named in a query."""
         return any(not hits for hits in self.answers) or any(
             server.casefold() in query.casefold() for query in self.request.queries
         )
@@ -274,7 +274,7 @@ def _quoted(text: str) -> str:
 
 
 def _some(names: Sequence[str], most: int, characters: int = 2_000) -> str:
-    """A list within bounds; what is left out is counted."""
+    """The names as a text within bounds, with the number of those left out."""
     shown: list[str] = []
     for name in names[:most]:
         characters -= len(name) + 2
