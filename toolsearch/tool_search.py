@@ -52,16 +52,16 @@ class ToolSearch:
         instance("learned", learned, Learned, "a Learned(…)", none="to learn nothing")
         instance("settings", settings, Settings, "Settings, as Settings.of(…) gives", none="for the defaults")
         self.settings = chosen = _settings(settings, index, options)
-        self.catalog = held = _catalog(catalog)
+        self.catalog = tools = _catalog(catalog)
         engine = open_index(chosen.index) if index is None or isinstance(index, str) else index
         _check_index(engine)
-        held.reserve([chosen.search_tool, *([chosen.call_tool] if chosen.mode == "bridge" else [])])
-        fixed = _pinned(held, pinned, chosen.max_tools - 2)
+        tools.reserve([chosen.search_tool, *([chosen.call_tool] if chosen.mode == "bridge" else [])])
+        fixed = _pin_all(tools, pinned, chosen.max_tools - 2)
         teaches = learned if "learned" in chosen.examples else None
-        self.view = View(held, engine, chosen, pinned=fixed, visible=visible, run=run, learned=teaches)
+        self.view = View(tools, engine, chosen, pinned=fixed, visible=visible, run=run, learned=teaches)
         self._sessions = SessionRegistry(self.view, most=chosen.max_sessions, seconds=chosen.ttl_seconds)
         self._upkeep = IndexUpkeep(
-            held, engine, pinned=[t.id for t in fixed], examples=chosen.examples, on_change=_Follower(self.view)
+            tools, engine, pinned=[t.id for t in fixed], examples=chosen.examples, on_change=_Follower(self.view)
         )
 
     @property
@@ -125,22 +125,22 @@ class _Follower:
 
 
 def _settings(settings: Settings | None, index: object, options: Mapping[str, Any]) -> Settings:
-    given = settings.model_dump() if settings else {}
+    values = settings.model_dump() if settings else {}
     if isinstance(index, str):
-        given["index"] = index
+        values["index"] = index
     for name in options.keys() - Settings.model_fields.keys():
         if near := get_close_matches(name, ARGUMENTS, 1):
             raise SetupError(f"there is no argument {name!r}; did you mean {near[0]!r}?")
-    return Settings.from_mapping({**given, **options})
+    return Settings.from_mapping({**values, **options})
 
 
-def _catalog(given: object) -> Catalog:
-    if isinstance(given, str | bytes):
+def _catalog(tools: object) -> Catalog:
+    if isinstance(tools, str | bytes):
         raise SetupError(
-            f"catalog must be a Catalog or a list of tools, not {shown(given)}; for a file pass "
+            f"catalog must be a Catalog or a list of tools, not {shown(tools)}; for a file pass "
             f"toolsearch.catalog.read_tools(…)"
         )
-    return given if isinstance(given, Catalog) else Catalog(given)  # type: ignore[arg-type]  # it checks by itself
+    return tools if isinstance(tools, Catalog) else Catalog(tools)  # type: ignore[arg-type]  # it checks by itself
 
 
 def _check_index(index: object) -> None:
@@ -151,15 +151,15 @@ def _check_index(index: object) -> None:
         raise SetupError(f"index must be a name or an object, as {index.__name__}(…) is, not {index!r}")
 
 
-def _pinned(catalog: Catalog, given: Any, most: int) -> tuple[Tool, ...]:
+def _pin_all(catalog: Catalog, pinned: Any, most: int) -> tuple[Tool, ...]:
     """The tools to pin, each once, as the catalog holds them."""
-    wanted = [given] if isinstance(given, str | Tool) or callable(given) else given
+    wanted = [pinned] if isinstance(pinned, str | Tool) or callable(pinned) else pinned
     if not isinstance(wanted, Iterable):
         raise SetupError(f"pinned must be a list of tools, or of their names or ids, not {shown(wanted)}")
-    found = tuple({t.id: t for t in (_pin(catalog, each) for each in wanted)}.values())
-    if len(found) > most:
-        raise SetupError(f"{len(found)} tools are pinned; with max_tools={most + 2} at most {most} can be")
-    return found
+    tools = tuple({t.id: t for t in (_pin(catalog, each) for each in wanted)}.values())
+    if len(tools) > most:
+        raise SetupError(f"{len(tools)} tools are pinned; with max_tools={most + 2} at most {most} can be")
+    return tools
 
 
 def _pin(catalog: Catalog, wanted: Any) -> Tool:
@@ -172,8 +172,8 @@ def _pin(catalog: Catalog, wanted: Any) -> Tool:
         problem = "is the name of several tools" if named else "is not in the catalog"
         more = f": it was refused, because {refused}" if refused else f"; did you mean {near}?" if near else ""
         raise SetupError(f"the pinned tool {wanted!r} {problem}{more}")
-    made = wanted if isinstance(wanted, Tool) else tool(wanted)
-    held = catalog.add(made)
-    if held is None:
-        raise SetupError(f"the pinned tool {made.id!r} was refused: {catalog.quarantined[-1].reason}")
-    return held
+    new = wanted if isinstance(wanted, Tool) else tool(wanted)
+    added = catalog.add(new)
+    if added is None:
+        raise SetupError(f"the pinned tool {new.id!r} was refused: {catalog.quarantined[-1].reason}")
+    return added

@@ -102,7 +102,7 @@ ILLEGAL: list[tuple[list[Event], Any, str]] = [
     (FRESH, asks(""), "'' is used already"),
     (FRESH, Compacted(3), "the journal is shorter"),
     (SAID, ModelReplied("and more"), "the last message is a reply"),
-    ([*SAID, ToolsUnloaded(told=("a has changed",))], ModelReplied("and more"), "the last message is a reply"),
+    ([*SAID, ToolsUnloaded(notices=("a has changed",))], ModelReplied("and more"), "the last message is a reply"),
     (OPEN, ModelReplied("hello"), "no answer yet"),
     (OPEN, RunEnded("answered"), "'c1' has no answer"),
     (OPEN, ToolReturned("c3", "ok", ""), "'c3' was never made"),
@@ -287,7 +287,7 @@ def test_the_property_above_finds_a_planted_bug(planted: type[Conversation]) -> 
 
 def test_what_is_said_while_calls_are_open_is_read_after_their_answers() -> None:
     """Also what the program has to tell: nothing comes between a reply and its answers."""
-    reply, said, told = asks("c1", "c2"), UserSaid("and hurry"), ToolsUnloaded(told=("box_1 has changed",))
+    reply, said, told = asks("c1", "c2"), UserSaid("and hurry"), ToolsUnloaded(notices=("box_1 has changed",))
     conversation = begun(reply, answer("c2"), said, told)
     assert conversation.transcript == (UserSaid("hi"), reply)
     conversation.apply(answer("c1"))
@@ -552,7 +552,7 @@ def test_SA42_NA10_tools_that_end_the_turn(
 
 
 def test_tools_that_have_changed_meanwhile_do_not_hide_the_end() -> None:
-    conversation = begun(asks("c1", terminal=True), ToolsUnloaded(told=("box_1 has changed",)), answer("c1", "one"))
+    conversation = begun(asks("c1", terminal=True), ToolsUnloaded(notices=("box_1 has changed",)), answer("c1", "one"))
     assert conversation.next() == Finished("one", "terminal tool", conversation_id=conversation.id)
 
 

@@ -223,7 +223,7 @@ def test_a_cut_unloads_no_tool_and_makes_changed_ones_take_effect(drive: Any) ->
         assert [shown.name for shown in request.tools] == ["search_tools", "tool_1", "tool_2", "tool_3"]
     told = facts(mine, ToolsUnloaded)[0]
     assert told.unloaded == ()
-    assert told.told == ("tool_1 has changed",)
+    assert told.notices == ("tool_1 has changed",)
     texts = [request.tools[1].tool.description for request in model.requests[1:]]
     assert texts == ["Does thing 1"] * 3 + ["Does thing 1 in another way"] * 3
     assert len(facts(mine, Compacted)) == 3

@@ -192,11 +192,11 @@ class ToolsRevealed:
 class ToolsUnloaded:
     """Tools were unloaded, or changed at their source.
 
-    `told` are the sentences that tell the model. `session` is the exported session afterwards.
+    `notices` are the sentences that the model reads about it. `session` is the exported session afterwards.
     """
 
     unloaded: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
     session: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -357,9 +357,9 @@ class Reply:
             raise checks.wrong("the calls of a Reply", "a tuple of ToolCall(id, name, arguments)", calls)
 
 
-def is_reply(given: object) -> bool:
+def is_reply(value: object) -> bool:
     """Whether an inner layer, which may be anybody's, gave a `Reply`. The loop refuses everything else."""
-    return isinstance(given, Reply)
+    return isinstance(value, Reply)
 
 
 # -- observed, never stored --------------------------------------------------------------------------------------

@@ -78,8 +78,8 @@ class CallModel:
 
         Calls and results become text, because providers refuse them in a request that has no tools.
         """
-        told = (*map(_as_text, self.transcript), *more)
-        return replace(self, transcript=told, tools=(), purpose=purpose)
+        messages = (*map(_as_text, self.transcript), *more)
+        return replace(self, transcript=messages, tools=(), purpose=purpose)
 
     def placed(self) -> list[tuple[int, Message]]:
         """The messages, each with the place in the journal where it begins.
@@ -107,10 +107,10 @@ def _as_text(message: Message) -> Message:
             return message
 
 
-def mark_shown(error: BaseException, shown: bool) -> None:
+def mark_shown(error: BaseException, was_shown: bool) -> None:
     """Notes on an error of a model call whether pieces of the reply were shown before it."""
     with suppress(AttributeError, TypeError):
-        error.shown_before = shown  # type: ignore[attr-defined]
+        error.shown_before = was_shown  # type: ignore[attr-defined]
 
 
 def was_shown(error: BaseException) -> bool:
@@ -229,14 +229,14 @@ class Round:
     questions: Mapping[str, str] = field(default_factory=dict)
     delegated: Mapping[str, ToolApproved | ToolDenied] = field(default_factory=dict)
 
-    def call(self, asked: JudgedCall) -> Call:
+    def call(self, judged: JudgedCall) -> Call:
         """One of the calls, as `around_tool` will receive it."""
-        decided = self.delegated.get(asked.id)
-        return Call(asked, self.turn, self.conversation_id, self.caller, self.approved.get(asked.id), decided)
+        decision = self.delegated.get(judged.id)
+        return Call(judged, self.turn, self.conversation_id, self.caller, self.approved.get(judged.id), decision)
 
-    def without(self, answered: Iterable[str]) -> Round:
+    def without(self, call_ids: Iterable[str]) -> Round:
         """The round without the calls with these ids, which have an answer."""
-        gone = frozenset(answered)
+        gone = frozenset(call_ids)
         return replace(self, calls=tuple(call for call in self.calls if call.id not in gone)) if gone else self
 
 
@@ -286,10 +286,10 @@ class Approve:
     def __post_init__(self) -> None:
         if self.remember not in ("", "tool", "session"):
             raise SetupError(f"remember must be 'tool', 'session' or '', not {self.remember!r}")
-        given: object = self.arguments
-        if given is not None and not isinstance(given, Mapping):
+        arguments: object = self.arguments
+        if arguments is not None and not isinstance(arguments, Mapping):
             raise SetupError(
-                f"the arguments of Approve must be a mapping, or None to leave them as they are, not {given!r}"
+                f"the arguments of Approve must be a mapping, or None to leave them as they are, not {arguments!r}"
             )
 
 

@@ -28,11 +28,13 @@ __all__ = ["TurnView", "fingerprint", "is_one_of"]
 
 def fingerprint(call: JudgedCall) -> str:
     """A text for the tool and the arguments of a call; arguments that mean the same give the same text."""
-    given = call.arguments if call.given is None else call.given
-    if isinstance(given, str):
+    arguments = call.arguments if call.given is None else call.given
+    if isinstance(arguments, str):
         with suppress(ValueError):
-            given = json.loads(given)
-    return f"{call.tool or call.name}|{json.dumps(clean_json(given), sort_keys=True, ensure_ascii=False, default=str)}"
+            arguments = json.loads(arguments)
+    return (
+        f"{call.tool or call.name}|{json.dumps(clean_json(arguments), sort_keys=True, ensure_ascii=False, default=str)}"
+    )
 
 
 def is_one_of(call: JudgedCall, tools: Collection[str]) -> bool:

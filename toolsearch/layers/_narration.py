@@ -147,7 +147,7 @@ class Story:
     def _tools(self, event: Tools) -> Iterator[Line]:
         loaded = () if isinstance(event, ToolsUnloaded) else event.loaded
         unloaded = () if isinstance(event, ToolsRevealed) else event.unloaded
-        told = event.told if isinstance(event, ToolsUnloaded) else ()
+        told = event.notices if isinstance(event, ToolsUnloaded) else ()
         if loaded or isinstance(event, ToolsFound):
             yield Line("loaded", self._cut(", ".join(loaded) or "nothing new"))
         if unloaded:

@@ -211,7 +211,7 @@ class ToolActivity:
         self.answered_by.pop(call.judged.id, None)
         seconds = _least(wanted.seconds, self.seconds)
         flag = threading.Event() if seconds is not None else self.stopped
-        before = self._found_ids()
+        before = self._loaded_ids()
         plan = self._plan(call)
         if isinstance(plan, ToolResult):
             return plan
@@ -221,16 +221,16 @@ class ToolActivity:
         except TimeoutError:
             flag.set()
             raise TimeoutError(f"no answer within {seconds or 0:g} s") from None
-        self._keep_found(call, before)
+        self._note_search(call, before)
         return result
 
     def _answer(self, call: Call, flag: threading.Event) -> ToolResult:
-        before = self._found_ids()
+        before = self._loaded_ids()
         plan = self._plan(call)
         if isinstance(plan, ToolResult):
             return plan
         result = self.session.perform(plan, cancelled=flag)
-        self._keep_found(call, before)
+        self._note_search(call, before)
         return result
 
     def _plan(self, call: Call) -> CallPlan | ToolResult:
@@ -241,18 +241,18 @@ class ToolActivity:
         if judged.kind == "search":
             return self.session.decide_again(ToolCall(judged.id, judged.name, judged.arguments), "")
         edited = call.approved is not None and call.approved.arguments is not None
-        made = ToolCall(judged.id, judged.name, call.arguments)
-        plan = self.session.decide_again(made, judged.tool, checked="" if edited else judged.digest)
+        again = ToolCall(judged.id, judged.name, call.arguments)
+        plan = self.session.decide_again(again, judged.tool, checked="" if edited else judged.digest)
         if judged.id in self.fixed and plan.tool is not None and plan.tool.digest != judged.digest:
             return synthetic.changed(judged)
         return plan
 
-    def _found_ids(self) -> tuple[str, ...]:
+    def _loaded_ids(self) -> tuple[str, ...]:
         return tuple(tool.id for tool in self.session.loaded)
 
-    def _keep_found(self, call: Call, before: tuple[str, ...]) -> None:
+    def _note_search(self, call: Call, before: tuple[str, ...]) -> None:
         if call.judged.kind == "search":
-            now, call_id = self._found_ids(), call.judged.id
+            now, call_id = self._loaded_ids(), call.judged.id
             loaded, unloaded = (tuple(i for i in a if i not in b) for a, b in ((now, before), (before, now)))
             self.found[call_id] = ToolsFound(call_id, loaded, unloaded, self.session.export())
 

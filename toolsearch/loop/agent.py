@@ -61,17 +61,19 @@ class Agent:
         checks.having("store", store, *checks.STORE, none="to keep the last conversations in memory")
         checks.flag("defaults", defaults)
         checks.function("clock", clock, "that gives seconds since the epoch")
-        found = search if isinstance(search, ToolSearch) else ToolSearch(search)
+        tool_search = search if isinstance(search, ToolSearch) else ToolSearch(search)
         chosen = checked_layers(layers)
         if defaults:
             from toolsearch.layers._defaults import default_layers
 
             chosen = [*default_layers(chosen), *chosen]
-        self.parts = AgentParts(model, found, system, chosen, _observers(observe), clock)
+        self.parts = AgentParts(model, tool_search, system, chosen, _observers(observe), clock)
         self._live: dict[str, TurnLoop] = {}
         brought = next((each.store for each in chosen if isinstance(each, StoreLayer) and each.store is not None), None)
         own = store if store is not None else brought
-        self.store: JournalStore = own if own is not None else RecentJournals(found.settings.max_sessions, self._live)
+        self.store: JournalStore = (
+            own if own is not None else RecentJournals(tool_search.settings.max_sessions, self._live)
+        )
         self._lock = threading.Lock()
 
     def run(
@@ -116,7 +118,7 @@ class Agent:
     ) -> Iterator[StreamEvent | Result]:
         """As `run`, but yields every event as it happens, and the result at the end. Closing it cancels the turn."""
         inbox: queue.SimpleQueue[InboxItem] = queue.SimpleQueue()
-        request = RunRequest(_id(conversation_id), caller, _said(said), {} if decisions is None else decisions)
+        request = RunRequest(_id(conversation_id), caller, _user_message(said), {} if decisions is None else decisions)
         turn = self._begin(request, inbox.put)
         try:
             yield from drive_turn(turn, self.store, inbox, is_stored=bool(conversation_id))
@@ -138,7 +140,7 @@ class Agent:
         def post(item: InboxItem) -> None:
             loop.call_soon_threadsafe(inbox.put_nowait, item)
 
-        request = RunRequest(_id(conversation_id), caller, _said(said), {} if decisions is None else decisions)
+        request = RunRequest(_id(conversation_id), caller, _user_message(said), {} if decisions is None else decisions)
         turn = self._begin(request, post)
         events = adrive_turn(turn, self.store, inbox, is_stored=bool(conversation_id))
         try:
@@ -205,7 +207,7 @@ def _id(conversation_id: str | None) -> str:
     return secrets.token_urlsafe(16) if conversation_id is None else clean(conversation_id)
 
 
-def _said(said: str | UserSaid | None) -> UserSaid | None:
+def _user_message(said: str | UserSaid | None) -> UserSaid | None:
     if said is not None and not isinstance(said, str | UserSaid):
         raise SetupError(f"the user message must be a text or a UserSaid, not {said!r}")
     if not isinstance(said, UserSaid):

@@ -145,7 +145,7 @@ class Conversation:
             return self._end("", "nothing was said")
         if isinstance(last, ModelReplied):
             return self._end(last.text, "answered", last.value)
-        if isinstance(last, Answers) and (ended := self._ended_by(last)):
+        if isinstance(last, Answers) and (ended := self._end_by_tools(last)):
             return ended
         return CallModel(
             self.transcript, tuple(self.session.tools()), conversation_id=self.id, turn=self.turn, places=self.places()
@@ -155,7 +155,7 @@ class Conversation:
         """The last message that is not a note of the program."""
         return next((message for _, message in reversed(self._messages) if not isinstance(message, Note)), None)
 
-    def _ended_by(self, answers: Answers) -> Finished | None:
+    def _end_by_tools(self, answers: Answers) -> Finished | None:
         """The end of a turn by its tools: one is terminal, or all of the round return directly."""
         reply = next(m for _, m in reversed(self._messages) if isinstance(m, ModelReplied))
         results = {result.call_id: result for result in answers.results}
@@ -241,8 +241,8 @@ class Conversation:
                 require(not self.open, event, f"the call {self.open[0].id!r} has no answer" if self.open else "")
                 self._running = False
                 self._finished = Finished(event.text, event.reason, event.value, self.id, self.turn.usage)
-            case ToolsUnloaded() if event.told:
-                self._add_message(Note("Tools have changed: " + "; ".join(event.told)))
+            case ToolsUnloaded() if event.notices:
+                self._add_message(Note("Tools have changed: " + "; ".join(event.notices)))
             case _:
                 pass
         if isinstance(event, ToolsFound | ToolsRevealed | ToolsUnloaded) and event.session:
@@ -290,10 +290,10 @@ class Conversation:
         why = "calls of the reply there have no answer yet" if self._batch else "the journal is shorter"
         require(0 <= event.before <= most, event, f"it cannot cut at place {event.before}: {why}")
         require(all(place < event.before for place in event.kept), event, "`kept` has a place that is not cut")
-        kept = [each for each in self._messages if each[0] >= event.before or each[0] in event.kept]
+        remaining = [each for each in self._messages if each[0] >= event.before or each[0] in event.kept]
         # Its place is before the cut, so that the next summary replaces this one.
         note = [(event.before - 1, Note(event.summary))] if event.summary else []
-        self._messages = [*note, *kept]
+        self._messages = [*note, *remaining]
 
     # -- storing -------------------------------------------------------------------------------------------------
 

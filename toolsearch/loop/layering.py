@@ -146,8 +146,8 @@ class _Around(Generic[RequestT]):
             if steps.advance():
                 return True
             if self.seam == "around_round" and not isinstance(steps.result, Mapping):
-                told = f"{self.seam} of {self.layer!r} returned {steps.result!r}: return the answers by call id"
-                raise SetupError(told)
+                problem = f"{self.seam} of {self.layer!r} returned {steps.result!r}: return the answers by call id"
+                raise SetupError(problem)
         except Exception as error:
             if self.failed is None or error is from_inside:
                 raise
@@ -249,22 +249,22 @@ def checked_layers(layers: object) -> list[Layer]:
     """The layers as a list; raises `SetupError` if one of them is not a layer."""
     if not isinstance(layers, Iterable):
         raise SetupError(f"layers must be a list of layers, not {shown(layers)}")
-    found = list(layers)
-    for layer in found:
+    checked = list(layers)
+    for layer in checked:
         if isinstance(layer, type):
             raise SetupError(f"{layer.__name__} is a class, not a layer: pass an object, as in {layer.__name__}(…)")
         seams = [seam for seam in SEAMS if getattr(layer, seam, None) is not None]
         if not seams and not isinstance(layer, StoreLayer):
             name = getattr(layer, "__name__", "")
-            made = f". Did you mean {name}()?" if inspect.isfunction(layer) and name.isidentifier() else ""
-            raise SetupError(f"{shown(layer)} in layers is not a layer: it defines none of {', '.join(SEAMS)}{made}")
+            hint = f". Did you mean {name}()?" if inspect.isfunction(layer) and name.isidentifier() else ""
+            raise SetupError(f"{shown(layer)} in layers is not a layer: it defines none of {', '.join(SEAMS)}{hint}")
         for seam in seams:
             if not inspect.isgeneratorfunction(inspect.unwrap(getattr(layer, seam))):
                 raise SetupError(
                     f"{seam} of {layer!r} must be a generator: `def {seam}(self, request): result = yield request; "
                     f"return result`, or use before() / after() with a plain function"
                 )
-    return found
+    return checked
 
 
 def name_of(layer: object) -> str:

@@ -39,7 +39,7 @@ class ModelStep:
     may_restart: bool
     is_shown: bool = False  # whether pieces of the reply that is coming in were shown
     is_asked: bool = False  # whether the model was called for the reply
-    given: tuple[Any, ...] | None = None  # the contents of the last reply with a provider's own message (`raw`)
+    raw_contents: tuple[Any, ...] | None = None  # the contents of the last reply with a provider's own message (`raw`)
 
     def run(self, command: CallModel) -> Effects[bool]:
         """Gets the reply and records it; returns False if the request has to be made anew."""
@@ -65,7 +65,7 @@ class ModelStep:
         calls = conversation.decide_calls(reply.calls)
         self.own_calls |= {call.id for call in calls}
         # A reply that a layer changed must not be sent back as the provider's own, unchanged message.
-        raw = reply.raw if _contents(reply) == self.given else None
+        raw = reply.raw if _contents(reply) == self.raw_contents else None
         yield from self.io.record(
             ModelReplied(
                 reply.text or "", calls, reply.reasoning or "", raw, reply.wire, reply.model, reply.stop, reply.value
@@ -108,7 +108,7 @@ class ModelStep:
             raise
         yield from self._bill(request, reply, "", began)
         if isinstance(reply, Reply) and reply.raw is not None:
-            self.given = _contents(reply)
+            self.raw_contents = _contents(reply)
         return reply
 
     def _fail(self, request: CallModel, error: BaseException, began: float) -> Effects[None]:

@@ -47,24 +47,24 @@ def take_up(search: ToolSearch, facts: Iterable[Event], request: RunRequest) -> 
 
     Raises `StateError` if it belongs to another caller, a decision is stale, or there is no turn to continue.
     """
-    found = Conversation.replay(search, facts, conversation_id=request.conversation_id, caller=request.caller)
-    began = next((e for e in reversed(found.journal) if isinstance(e, RunBegan)), RunBegan(""))
+    conversation = Conversation.replay(search, facts, conversation_id=request.conversation_id, caller=request.caller)
+    began = next((e for e in reversed(conversation.journal) if isinstance(e, RunBegan)), RunBegan(""))
     whose, who = (began.user, began.tenant), (request.caller or Caller())
     if whose not in ((None, None), (who.user, who.tenant)):
         raise StateError(f"conversation {request.conversation_id!r} belongs to another caller")
-    _check_decisions(found, request)
-    if request.said is None and not found.running:
+    _check_decisions(conversation, request)
+    if request.said is None and not conversation.running:
         raise StateError(f"conversation {request.conversation_id!r} has no turn to continue: pass a user message")
-    return found
+    return conversation
 
 
-def _check_decisions(found: Conversation, request: RunRequest) -> None:
+def _check_decisions(conversation: Conversation, request: RunRequest) -> None:
     """Refuses invalid or stale decisions, before anything is done."""
     if not isinstance(request.decisions, Mapping):
         raise SetupError(f"decisions must be given by call id, as in {{'call_1': True}}, not as {request.decisions!r}")
     if request.said is not None and request.decisions:
         raise SetupError("pass a user message or decisions, not both: a new message declines the waiting calls")
-    waiting = [each.id for each in found.waiting]
+    waiting = [each.id for each in conversation.waiting]
     for call_id, decision in request.decisions.items():
         if call_id not in waiting:
             known = ", ".join(map(repr, waiting)) or "none"
@@ -94,9 +94,9 @@ class Resumption:
             elif expired:
                 yield self._deny(each, Deny("nobody decided in time"), expired=True)
             elif chosen is True or isinstance(chosen, Approve):
-                given = chosen if isinstance(chosen, Approve) else Approve()
-                approved = ToolApproved(each.id, given.arguments, given.remember, self.actor, self.clock())
-                yield Resolution(each.call, (approved,))
+                approval = chosen if isinstance(chosen, Approve) else Approve()
+                fact = ToolApproved(each.id, approval.arguments, approval.remember, self.actor, self.clock())
+                yield Resolution(each.call, (fact,))
             elif chosen is False or isinstance(chosen, Deny):
                 yield self._deny(each, chosen if isinstance(chosen, Deny) else Deny())
             elif isinstance(chosen, Answer):
@@ -120,8 +120,8 @@ class Resumption:
             case Approve():
                 fact = ToolApproved(call_id, chosen.arguments, chosen.remember, actor, now)
             case Answer():
-                said = chosen.said and {"text": chosen.said.text, "parts": chosen.said.parts}
-                answer = {"content": chosen.content, "data": chosen.data, "said": said}
+                message = chosen.said and {"text": chosen.said.text, "parts": chosen.said.parts}
+                answer = {"content": chosen.content, "data": chosen.data, "said": message}
                 fact = ToolApproved(call_id, None, "", actor, now, answer)
             case False | Deny():
                 reason = chosen.reason if isinstance(chosen, Deny) else ""
@@ -133,10 +133,10 @@ class Resumption:
     def _deny(self, waiting: Waiting, decision: Deny, *, expired: bool = False) -> Resolution:
         call = waiting.call
         denied = ToolDenied(call.id, decision.reason, self.actor, expired, self.clock())
-        return Resolution(call, (denied,), _declined(call, denied, waiting.kind), by="person")
+        return Resolution(call, (denied,), _declined_answer(call, denied, waiting.kind), by="person")
 
 
-def _declined(call: JudgedCall, denied: ToolDenied, kind: str = "approval") -> ToolResult:
+def _declined_answer(call: JudgedCall, denied: ToolDenied, kind: str = "approval") -> ToolResult:
     return synthetic.expired(call, kind) if denied.expired else synthetic.declined(call, denied.reason)
 
 
@@ -147,7 +147,7 @@ def answer_left_over(command: CallTools) -> Iterator[Resolution]:
     """Answers the calls of a round that must not run: denied ones, and begun ones that may not run twice."""
     for call in command.calls:
         if call.id in command.denied:
-            yield Resolution(call, result=_declined(call, command.denied[call.id]), by="person")
+            yield Resolution(call, result=_declined_answer(call, command.denied[call.id]), by="person")
         elif call.id in command.started and not call.repeatable:
             yield Resolution(call, result=synthetic.interrupted(call), by="loop")
 

@@ -99,16 +99,16 @@ class TurnIO:
         position = len(self.conversation.journal)
         for layer in self._redactors:
             events = tuple([layer.as_stored(event) for event in events])
-        kept = tuple([self.conversation.apply(self._timed(event)) for event in events])
+        applied = tuple([self.conversation.apply(self._with_time(event)) for event in events])
         try:
-            yield Append(position, kept)
+            yield Append(position, applied)
         except Exception:
             self.is_torn = True
             raise
-        self.was_compacted |= any(isinstance(event, Compacted) for event in kept)
-        for event in kept:  # all are observed, even if the consumer of the stream stops at the first
+        self.was_compacted |= any(isinstance(event, Compacted) for event in applied)
+        for event in applied:  # all are observed, even if the consumer of the stream stops at the first
             self._observe(event)
-        for event in kept:
+        for event in applied:
             yield Emit(event)
 
     def show(self, event: StreamEvent) -> Effects[None]:
@@ -118,19 +118,19 @@ class TurnIO:
 
     def answer(self, call: JudgedCall, result: ToolResult, by: str, seconds: float = 0.0) -> Effects[None]:
         """Records the answer to a call; `by` says who gave it, see `ToolReturned`."""
-        yield from self.record(self._returned(call, result, by, seconds))
+        yield from self.record(self._answer_fact(call, result, by, seconds))
 
     def resolve(self, resolutions: Iterable[Resolution]) -> Effects[None]:
         """Records resolutions, one after the other."""
         for each in resolutions:
-            answer = [] if each.result is None else [self._returned(each.call, each.result, each.by)]
+            answer = [] if each.result is None else [self._answer_fact(each.call, each.result, each.by)]
             yield from self.record(*each.facts, *answer)
 
-    def _returned(self, call: JudgedCall, result: ToolResult, by: str, seconds: float = 0.0) -> ToolReturned:
+    def _answer_fact(self, call: JudgedCall, result: ToolResult, by: str, seconds: float = 0.0) -> ToolReturned:
         data = result.data if _is_plain(result.data) else None
         return ToolReturned(call.id, result.status, result.content, data, by, seconds, self.now())
 
-    def _timed(self, event: Event) -> Event:
+    def _with_time(self, event: Event) -> Event:
         """The fact with the time; layers do not know it and leave it out."""
         untimed: Any = event
         return replace(untimed, at=self.now()) if getattr(event, "at", None) == 0.0 else event

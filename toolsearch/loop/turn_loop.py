@@ -77,7 +77,7 @@ class TurnLoop:
         """Begins a turn, or continues one: applies decisions, or ends it for a new message."""
         io, conversation, said = self._io, self._io.conversation, self._request.said
         if notices := conversation.session.notices():
-            yield from io.record(ToolsUnloaded(told=tuple(notices), session=conversation.session.export()))
+            yield from io.record(ToolsUnloaded(notices=tuple(notices), session=conversation.session.export()))
         if conversation.running:
             resumption = Resumption(conversation, io.actor, io.now)
             yield from io.resolve(resumption.apply_decisions(self._request.decisions))
@@ -148,8 +148,8 @@ class TurnLoop:
         before = [tool.id for tool in session.loaded]
         changes = session.after_compaction()
         session.notices()  # drop them: they say the same, and are reported once
-        kept = {tool.id for tool in session.loaded}
-        gone = tuple(i for i in before if i not in kept)
+        remaining = {tool.id for tool in session.loaded}
+        gone = tuple(i for i in before if i not in remaining)
         yield from self._io.record(ToolsUnloaded(gone, tuple(changes), session.export()))
 
 

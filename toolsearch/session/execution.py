@@ -48,11 +48,11 @@ class Execution:
         """Runs the tool in this thread. For an async tool, the answer says what to use instead."""
         value, error = self._attempt(lambda function: function)
         if error is not None:
-            return self._failed(error)
+            return self._result_of_error(error)
         if inspect.isawaitable(value) or hasattr(value, "__anext__"):
             _close(value)
-            return self._async_met()
-        return self._returned(value)
+            return self._result_of_async_tool()
+        return self._result_of(value)
 
     async def arun(self) -> ToolResult:
         """As `run`, for async code: an async tool is awaited; any other tool runs in a thread of its own."""
@@ -76,7 +76,7 @@ class Execution:
             if isinstance(raised, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
             error = raised
-        return self._returned(value) if error is None else self._failed(error)
+        return self._result_of(value) if error is None else self._result_of_error(error)
 
     def _attempt(self, choose: Callable[[Any], Function]) -> tuple[Any, BaseException | None]:
         """What the tool returned, or what it raised. Both become an answer; only Ctrl-C is raised."""
@@ -101,7 +101,7 @@ class Execution:
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def _returned(self, value: object) -> ToolResult:
+    def _result_of(self, value: object) -> ToolResult:
         call = self._call
         result = value if isinstance(value, ToolResult) else ToolResult(call.id, call.name, "ok", "", value)
         content: object = value.content if isinstance(value, ToolResult) else value
@@ -112,7 +112,7 @@ class Execution:
         status = result.status if result.status in STATUSES else "failed"
         return replace(result, call_id=call.id, name=call.name, status=status, content=text)
 
-    def _failed(self, error: BaseException) -> ToolResult:
+    def _result_of_error(self, error: BaseException) -> ToolResult:
         call = self._call
         if isinstance(error, ArgumentsError):
             return misfit(call, self._tool, error)
@@ -125,7 +125,7 @@ class Execution:
         text = f"{what} If other arguments can help, call it again; else say what happened."
         return ToolResult(call.id, call.name, "failed", text, error)
 
-    def _async_met(self) -> ToolResult:
+    def _result_of_async_tool(self) -> ToolResult:
         name = self._call.name
         log.error("tool %r is async: use `await session.ahandle(call)`, or `arun` of an agent", name)
         text = (

@@ -100,8 +100,8 @@ class LoadedTools:
 
         The tools in `late` are needed as well, so they leave last.
         """
-        held = self.ids()
-        new = [i for i in dict.fromkeys(ids) if i not in held][: self.room]
+        loaded = self.ids()
+        new = [i for i in dict.fromkeys(ids) if i not in loaded][: self.room]
         for tool_id in new:
             if (tool := self._view.catalog.get(tool_id)) is not None:
                 self._give_name(tool)
@@ -110,8 +110,8 @@ class LoadedTools:
 
     def reveal_all(self) -> int:
         """Loads all visible tools, as many as a request can carry; returns how many it cannot."""
-        held = self.ids()
-        new = [t.id for t in self._view.all_visible(self.caller) if t.id not in held]
+        loaded = self.ids()
+        new = [t.id for t in self._view.all_visible(self.caller) if t.id not in loaded]
         room = max(0, self.room - len(self.found))
         self.reveal(new[:room])
         return len(new[room:])
@@ -120,15 +120,15 @@ class LoadedTools:
         """Drops tools that are gone or hidden and updates changed ones; returns a sentence for each."""
         before = [*self.pinned, *self.found.values()]
         live = {t.id: now for t in before if (now := self.live(t.id)) is not None}
-        told = []
-        for shown in before:
-            if shown.id not in live:
-                told.append(f"{self._names[shown.id]} is no longer available")
-            elif live[shown.id] != shown:
-                told.append(f"{self._names[shown.id]} has changed")
+        changes = []
+        for tool in before:
+            if tool.id not in live:
+                changes.append(f"{self._names[tool.id]} is no longer available")
+            elif live[tool.id] != tool:
+                changes.append(f"{self._names[tool.id]} has changed")
         self.pinned = [live[t.id] for t in self.pinned if t.id in live]
         self.found = {i: live[i] for i in self.found if i in live}
-        return told
+        return changes
 
     def export(self) -> dict[str, Any]:
         """Names, found tools and the tools that were shown, as JSON-ready data."""

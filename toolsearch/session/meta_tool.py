@@ -99,7 +99,7 @@ def read_request(arguments: Mapping[str, Any], settings: Settings) -> SearchRequ
 
     The limit is the model's, kept between `results_floor` and `results_ceiling`; without a number it is `results`.
     """
-    asked: list[str] = []
+    queries: list[str] = []
     for key in ("queries", "query", "names", "name", "q"):
         value = arguments.get(key)
         if isinstance(value, str) and value.lstrip().startswith("["):
@@ -107,8 +107,8 @@ def read_request(arguments: Mapping[str, Any], settings: Settings) -> SearchRequ
                 value = json.loads(value)
         items = value if isinstance(value, list | tuple) else [] if value is None else [value]
         texts = [text for item in items if (text := _query(item)).strip()]
-        asked += texts if key not in ("names", "name") else _selections(texts)
-    queries = tuple(dict.fromkeys(asked))
+        queries += texts if key not in ("names", "name") else _selections(texts)
+    unique = tuple(dict.fromkeys(queries))
     limit: int = settings.results
     for key in ("limit", "maxResults", "max_results", "k"):
         try:
@@ -119,7 +119,7 @@ def read_request(arguments: Mapping[str, Any], settings: Settings) -> SearchRequ
         break
     category = arguments.get("category", arguments.get("categoryFilter"))
     category = category.strip() if isinstance(category, str) and category.strip() else None
-    return SearchRequest(queries[: settings.queries], limit, category, max(0, len(queries) - settings.queries))
+    return SearchRequest(unique[: settings.queries], limit, category, max(0, len(unique) - settings.queries))
 
 
 def _query(item: Any) -> str:
@@ -187,11 +187,11 @@ class SearchOutcome:
     def line(self, tool: Tool, summary: int = 140) -> str:
         """One tool: its name, its server, its first sentence."""
         place = f" ({tool.server})" if tool.server else ""
-        said = f": {tool.summary(summary)}" if summary else ""
+        sentence = f": {tool.summary(summary)}" if summary else ""
         schema = f"\n  arguments: {schema_text(tool)}" if self.call_tool else ""
-        return f"- {self._called(tool)}{place}{said}{schema}"
+        return f"- {self._name_of(tool)}{place}{sentence}{schema}"
 
-    def _called(self, tool: Tool) -> str:
+    def _name_of(self, tool: Tool) -> str:
         return self.names.get(tool.id, tool.name)
 
     def text(self) -> str:
@@ -202,20 +202,20 @@ class SearchOutcome:
             many, them = ("1 tool", "it") if len(self.new) == 1 else (f"{len(self.new)} tools", "them")
             how = f"through {self.call_tool}" if self.call_tool else "by name from your next step on"
             parts.append(f"Loaded {many}; call {them} {how}.")
-        shown: set[str] = set()
+        listed: set[str] = set()
         for hits in self.answers:
-            found = [h.tool for h in hits if h.tool.id in new]
-            lines = [self.line(t) for t in found if t.id not in shown]
+            tools = [h.tool for h in hits if h.tool.id in new]
+            lines = [self.line(t) for t in tools if t.id not in listed]
             heading = f"For {_quoted(hits.query)}:"
             if lines:
                 parts += [*([heading] if len(self.answers) > 1 else []), *lines]
-            elif found:
-                parts.append(f"{heading} {_some([self._called(t) for t in found], 2)}, listed above.")
-            shown |= {t.id for t in found}
+            elif tools:
+                parts.append(f"{heading} {_some([self._name_of(t) for t in tools], 2)}, listed above.")
+            listed |= {t.id for t in tools}
             parts += self._shortfalls(hits)
         if self.already:
             how = f"call them through {self.call_tool}" if self.call_tool else "call directly"
-            parts.append(f"Already loaded, {how}: {_some([self._called(t) for t in self.already], 20)}.")
+            parts.append(f"Already loaded, {how}: {_some([self._name_of(t) for t in self.already], 20)}.")
         if caution := self.caution():
             parts.append(caution)
         if self.left_out:
@@ -234,8 +234,8 @@ class SearchOutcome:
 
     def caution(self) -> str:
         """A warning that names the queries whose hits may not fit; empty if none is doubtful."""
-        told = {t.id for t in (*self.new, *self.already)}
-        answered = [hits for hits in self.answers if any(h.tool.id in told for h in hits)]
+        loaded = {t.id for t in (*self.new, *self.already)}
+        answered = [hits for hits in self.answers if any(h.tool.id in loaded for h in hits)]
         weak = [_quoted(hits.query) for hits in answered if hits.verdict == "weak"]
         if not weak:
             return ""
@@ -249,24 +249,24 @@ class SearchOutcome:
         )
 
     def _shortfalls(self, hits: Hits) -> list[str]:
-        said = []
+        lines = []
         if hits.unknown:
             quoted = ", ".join(_quoted(name) for name in hits.unknown[:10])
             more = f" and {len(hits.unknown) - 10} more" if len(hits.unknown) > 10 else ""
-            said.append(f"No tool is called {quoted}{more}; search by what it should do.")
+            lines.append(f"No tool is called {quoted}{more}; search by what it should do.")
         if hits.problem:
-            said.append(hits.problem)
+            lines.append(hits.problem)
         elif not hits and not hits.unknown:
-            near = ", ".join(map(self._called, hits.near))
+            near = ", ".join(map(self._name_of, hits.near))
             way = "search for one by its name" if self.refuses else "call one by its name if it does fit"
             take = f" ({way})" if hits.verdict == "none" else ""
             place = f" in the category {self.request.category!r}" if self.request.category else ""
-            said.append(
+            lines.append(
                 f"Nothing fits {_quoted(hits.query)}{place}."
                 + (f" Nearest: {near}{take}." if near else "")
                 + " Try other words: what is done, to what, in which product; one capability a query."
             )
-        return said
+        return lines
 
 
 def _quoted(text: str) -> str:
@@ -275,11 +275,11 @@ def _quoted(text: str) -> str:
 
 def _some(names: Sequence[str], most: int, characters: int = 2_000) -> str:
     """The names as a text within bounds, with the number of those left out."""
-    shown: list[str] = []
+    listed: list[str] = []
     for name in names[:most]:
         characters -= len(name) + 2
         if characters < 0:
             break
-        shown.append(name)
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+        listed.append(name)
+    more = len(names) - len(listed)
+    return ", ".join(listed) + (f" and {more} more" if more else "")

@@ -41,11 +41,11 @@ class SessionRegistry:
         check_caller(caller)
         checks.text("conversation_id", conversation_id, none="for a fresh session")
         with self._lock:
-            kept = self._sessions.get(conversation_id) if conversation_id is not None else None
-            if kept is None:
+            entry = self._sessions.get(conversation_id) if conversation_id is not None else None
+            if entry is None:
                 session = Session(self._view, clean(conversation_id or "") or secrets.token_urlsafe(16), caller)
             else:
-                session = kept[0]
+                session = entry[0]
                 session.rebind_caller(caller)
             self._keep(session)  # before old ones are dropped, so this one never leaves by its age
         self._report_evicted()
@@ -55,16 +55,16 @@ class SessionRegistry:
         """A session from its exported state; it replaces a live one with the same id."""
         check_caller(caller)
         try:
-            held = json.loads(state) if isinstance(state, str) else state
+            exported = json.loads(state) if isinstance(state, str) else state
         except (ValueError, RecursionError) as error:
             raise StateError(f"this is not an exported session: {error}") from None
-        if not isinstance(held, Mapping) or not isinstance(held.get("id"), str):
+        if not isinstance(exported, Mapping) or not isinstance(exported.get("id"), str):
             raise StateError("this is not an exported session: it has no id")
         mine = caller or Caller()
-        if (held.get("user", mine.user), held.get("tenant", mine.tenant)) != (mine.user, mine.tenant):
-            raise StateError(f"session {held['id']!r} belongs to another caller")
+        if (exported.get("user", mine.user), exported.get("tenant", mine.tenant)) != (mine.user, mine.tenant):
+            raise StateError(f"session {exported['id']!r} belongs to another caller")
         with self._lock:
-            session = Session.from_state(self._view, held, caller)
+            session = Session.from_state(self._view, exported, caller)
             self._keep(session)
         self._report_evicted()
         return session

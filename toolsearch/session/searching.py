@@ -29,23 +29,23 @@ class SearchLog:
         self._schemas: dict[str, str] = {}  # in "bridge": digests of the definitions that answers have shown
 
     @property
-    def _bridged(self) -> bool:
+    def _is_bridge(self) -> bool:
         """Whether answers include the schemas, because the model sees them nowhere else."""
         return self._tools.mode == "bridge"
 
     def look_up(self, request: SearchRequest) -> SearchOutcome:
         """Runs the queries; changes nothing."""
         view, caller = self._view, self._tools.caller
-        bridge = self._settings.call_tool if self._bridged else None
+        bridge = self._settings.call_tool if self._is_bridge else None
         outcome = SearchOutcome(request, {}, call_tool=bridge, missing=view.missing(caller))
         outcome.refuses = self._settings.not_loaded == "refuse"
         category = None
-        if (asked := request.category) is not None:
+        if (wanted := request.category) is not None:
             known = view.places(caller)[1]
-            category = next((c for c in known if c.casefold() == asked.casefold()), None)
+            category = next((c for c in known if c.casefold() == wanted.casefold()), None)
             if category is None:
                 listed = ", ".join(map(repr, known[:30])) or "none"
-                problem = f"There is no category {asked[:80]!r}; there are: {listed}. Use one of them, or none."
+                problem = f"There is no category {wanted[:80]!r}; there are: {listed}. Use one of them, or none."
                 outcome.answers = [Hits(query, problem=problem) for query in request.queries[:1]]
                 return outcome
         outcome.answers = [
@@ -60,9 +60,9 @@ class SearchLog:
             outcome.names[tool.id] = self._tools.name_of(tool)
         # In "bridge" only an answer shows a schema, so one that is new, changed or lost is shown (again).
         unseen = {t.id for t in fitting if self._schemas.get(t.id) != t.digest} if outcome.call_tool else set[str]()
-        held = self._tools.ids() - (unseen - {t.id for t in self._tools.pinned})
-        outcome.already = [t for t in fitting if t.id in held]
-        self._fill(outcome, [t for t in fitting if t.id not in held])
+        loaded = self._tools.ids() - (unseen - {t.id for t in self._tools.pinned})
+        outcome.already = [t for t in fitting if t.id in loaded]
+        self._fill(outcome, [t for t in fitting if t.id not in loaded])
         outcome.evicted = self._tools.reveal([t.id for t in outcome.new], late=[t.id for t in outcome.already])
         outcome.already = [t for t in outcome.already if t.id in self._tools.ids()]
         self._schemas |= {t.id: t.digest for t in outcome.new}
@@ -71,7 +71,7 @@ class SearchLog:
     def _fill(self, outcome: SearchOutcome, tools: list[Tool]) -> None:
         """Takes tools in order until the answer or the request would be too large; always takes the best one."""
         request = self._tools.most_tokens
-        most = self._settings.answer_tokens * (4 if self._bridged else 1)
+        most = self._settings.answer_tokens * (4 if self._is_bridge else 1)
         outcome.left_out = list(tools)
         while outcome.left_out:
             request -= definition_tokens(outcome.left_out[0])

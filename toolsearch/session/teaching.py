@@ -51,7 +51,7 @@ class SearchTrail:
             return []
         alone = self._unanswered.pop(at, None) == query
         before = [self._unanswered.pop(n) for n in list(self._unanswered) if n < at] if alone else []
-        return [(query, 1.0), *((asked, 0.5) for asked in before)]
+        return [(query, 1.0), *((earlier, 0.5) for earlier in before)]
 
     def export(self) -> dict[str, Any]:
         """JSON-ready data for `from_state`."""

@@ -118,13 +118,13 @@ class View:
         version = self._visibility_version
         return self.catalog.version, None if version is None else version()
 
-    def _may_see(self, held: Tool, caller: Caller | None) -> bool:
-        if held.roles and (caller is None or not (held.roles & caller.roles)):
+    def _may_see(self, tool: Tool, caller: Caller | None) -> bool:
+        if tool.roles and (caller is None or not (tool.roles & caller.roles)):
             return False
         try:
-            return self._visible is None or bool(self._visible(held, caller))
+            return self._visible is None or bool(self._visible(tool, caller))
         except Exception:
-            log.exception("visible(%r, …) failed: the tool stays hidden", held.id)
+            log.exception("visible(%r, …) failed: the tool stays hidden", tool.id)
             return False
 
     def live(self, tool_id: str, caller: Caller | None) -> Tool | None:
