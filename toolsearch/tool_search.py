@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from difflib import get_close_matches
-from typing import Any, Unpack
+from typing import TypeAlias, Unpack
 
 from toolsearch.calls import Caller
 from toolsearch.catalog.catalog import Catalog, Change
@@ -19,8 +19,12 @@ from toolsearch.session.session import Session
 from toolsearch.session.view import View
 from toolsearch.settings import SearchSettings, Settings
 from toolsearch.support.checks import function, instance, shown
+from toolsearch.support.json_types import JsonObject
 
 __all__ = ["ToolSearch"]
+
+PinnedTool: TypeAlias = str | Tool | Callable[..., object] | JsonObject
+"""A tool to pin: its name or id, or the tool itself, a function or a definition."""
 
 ARGUMENTS = ("pinned", "visible", "run", "learned", "settings")  # of `ToolSearch`; all others are settings
 
@@ -37,10 +41,10 @@ class ToolSearch:
 
     def __init__(
         self,
-        catalog: Catalog | Iterable[Any],
+        catalog: Catalog | Iterable[object],
         index: str | ToolIndex | None = None,
         *,
-        pinned: Iterable[Any] = (),
+        pinned: Iterable[PinnedTool] = (),
         visible: Visibility | None = None,
         run: ToolRunner | None = None,
         learned: Learned | None = None,
@@ -88,7 +92,7 @@ class ToolSearch:
         """
         return self._sessions.open(conversation_id, caller)
 
-    def restore(self, state: Mapping[str, Any] | str, *, caller: Caller | None = None) -> Session:
+    def restore(self, state: JsonObject | str, *, caller: Caller | None = None) -> Session:
         """A session from what `Session.export` returned; it replaces a live one with the same id.
 
         The state is trusted: never take it from a client. Raises `StateError` if it is not an exported session, or
@@ -124,7 +128,7 @@ class _Follower:
             self._view.learned.forget({t.id for t in change.removed} - {t.id for t in change.added})
 
 
-def _settings(settings: Settings | None, index: object, options: Mapping[str, Any]) -> Settings:
+def _settings(settings: Settings | None, index: object, options: JsonObject) -> Settings:
     values = settings.model_dump() if settings else {}
     if isinstance(index, str):
         values["index"] = index
@@ -151,7 +155,7 @@ def _check_index(index: object) -> None:
         raise SetupError(f"index must be a name or an object, as {index.__name__}(…) is, not {index!r}")
 
 
-def _pin_all(catalog: Catalog, pinned: Any, most: int) -> tuple[Tool, ...]:
+def _pin_all(catalog: Catalog, pinned: object, most: int) -> tuple[Tool, ...]:
     """The tools to pin, each once, as the catalog holds them."""
     wanted = [pinned] if isinstance(pinned, str | Tool) or callable(pinned) else pinned
     if not isinstance(wanted, Iterable):
@@ -162,7 +166,7 @@ def _pin_all(catalog: Catalog, pinned: Any, most: int) -> tuple[Tool, ...]:
     return tools
 
 
-def _pin(catalog: Catalog, wanted: Any) -> Tool:
+def _pin(catalog: Catalog, wanted: PinnedTool) -> Tool:
     if isinstance(wanted, str):
         named = [catalog[wanted]] if wanted in catalog else catalog.named(wanted)
         if len(named) == 1:

@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from toolsearch.calls import Status, ToolCall
 from toolsearch.support import checks
+from toolsearch.support.json_types import JsonObject
 
 __all__ = [
     "Answers",
@@ -118,7 +119,7 @@ class UserSaid:
     """A message of the user. `parts` are further contents (an image, a file) in the format of the model's provider."""
 
     text: str
-    parts: tuple[Mapping[str, Any], ...] = ()
+    parts: tuple[JsonObject, ...] = ()
     at: float = 0.0
 
 
@@ -133,11 +134,11 @@ class ModelReplied:
     text: str = ""
     calls: tuple[JudgedCall, ...] = ()
     reasoning: str = ""
-    raw: Any = None
+    raw: object = None
     wire: str = ""
     model: str = ""
     stop: str = ""
-    value: Any = None
+    value: object = None
     at: float = 0.0
 
 
@@ -177,7 +178,7 @@ class ToolsFound:
     call_id: str
     loaded: tuple[str, ...] = ()
     unloaded: tuple[str, ...] = ()
-    session: Mapping[str, Any] = field(default_factory=dict)
+    session: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +186,7 @@ class ToolsRevealed:
     """Tools were loaded although the model did not search. `session` is the exported session afterwards."""
 
     loaded: tuple[str, ...]
-    session: Mapping[str, Any] = field(default_factory=dict)
+    session: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,7 +198,7 @@ class ToolsUnloaded:
 
     unloaded: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
-    session: Mapping[str, Any] = field(default_factory=dict)
+    session: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,7 +213,7 @@ class ToolReturned:
     call_id: str
     status: Status
     content: str
-    data: Any = None
+    data: object = None
     by: str = ""
     seconds: float = 0.0
     at: float = 0.0
@@ -245,11 +246,11 @@ class ToolApproved:
     """
 
     call_id: str
-    arguments: Mapping[str, Any] | None = None
+    arguments: JsonObject | None = None
     remember: str = ""
     actor: str = ""
     at: float = 0.0
-    answer: Mapping[str, Any] | None = None
+    answer: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +308,7 @@ class RunEnded:
 
     reason: str
     text: str = ""
-    value: Any = None
+    value: object = None
     at: float = 0.0
 
 
@@ -343,11 +344,11 @@ class Reply:
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
     reasoning: str = ""
-    raw: Any = None
+    raw: object = None
     wire: str = ""
     model: str = ""
     stop: str = ""
-    value: Any = None
+    value: object = None
 
     def __post_init__(self) -> None:
         calls: object = self.calls

@@ -28,6 +28,7 @@ from toolsearch.events.facts import (
     Usage,
     UserSaid,
 )
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import plain_json
 
 __all__ = ["cleaned", "read_event", "read_events", "stored"]
@@ -35,7 +36,7 @@ __all__ = ["cleaned", "read_event", "read_events", "stored"]
 FORMAT = 1  # of `stored`; facts in an older format are migrated when they are read
 
 # For each older format, the function that turns a stored fact of it into one of the next format.
-MIGRATIONS: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {}
+MIGRATIONS: dict[int, Callable[[JsonObject], JsonObject]] = {}
 
 
 # How facts are stored: the name of each, and the keys of its fields in the order of its class. A class or a field can
@@ -74,12 +75,12 @@ _TUPLES = frozenset({"calls", "loaded", "unloaded", "told", "parts", "reveal", "
 T = TypeVar("T")
 
 
-def stored(event: Event) -> dict[str, Any]:
+def stored(event: Event) -> dict[str, object]:
     """A fact as JSON-ready data: valid UTF-8, defaults left out, its name in `fact`, the format in `v`."""
     return {"v": FORMAT, "fact": _NAMES[type(event)], **_plain(event)}
 
 
-def read_events(lines: Iterable[Mapping[str, Any]]) -> list[Event]:
+def read_events(lines: Iterable[JsonObject]) -> list[Event]:
     """The facts that `stored` gave, of this format or an older one. Raises `StateError` for what is none.
 
     A journal is trusted input: never take one from a client.
@@ -87,7 +88,7 @@ def read_events(lines: Iterable[Mapping[str, Any]]) -> list[Event]:
     return [read_event(line, at) for at, line in enumerate(lines)]
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _plain(value: Any) -> dict[str, object]:
     told = {}
     fields = {each.name: each for each in dataclasses.fields(value)}
     for key, name in _KEYS[type(value)].items():
@@ -103,7 +104,7 @@ def _plain(value: Any) -> dict[str, Any]:
     return told
 
 
-def read_event(line: Mapping[str, Any], at: int) -> Event:
+def read_event(line: JsonObject, at: int) -> Event:
     """The fact at the place `at` of a journal; see `read_events`."""
     if not isinstance(line, Mapping):
         raise StateError(f"fact {at} of the journal must be a JSON object, not {line!r}")
@@ -123,7 +124,7 @@ def read_event(line: Mapping[str, Any], at: int) -> Event:
     return event
 
 
-def _migrated(line: Mapping[str, Any], at: int) -> Mapping[str, Any]:
+def _migrated(line: JsonObject, at: int) -> JsonObject:
     """The stored fact in the current format."""
     version = line.get("v")
     while isinstance(version, int) and version < FORMAT and version in MIGRATIONS:

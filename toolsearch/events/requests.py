@@ -22,6 +22,7 @@ from toolsearch.events.facts import (
     UserSaid,
 )
 from toolsearch.events.turn_view import TurnView
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import text_of
 
 if TYPE_CHECKING:
@@ -64,8 +65,8 @@ class CallModel:
     tools: tuple[Shown, ...] = ()
     system: str = ""
     purpose: str = "chat"
-    schema: Mapping[str, Any] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    schema: JsonObject | None = None
+    options: JsonObject = field(default_factory=dict)
     conversation_id: str = ""
     caller: Caller | None = None
     turn: TurnView = field(default_factory=TurnView)
@@ -162,7 +163,7 @@ class Waiting:
         return self.fact.question
 
     @property
-    def arguments(self) -> Any:
+    def arguments(self) -> object:
         """The checked arguments of the call; as the model wrote them, if they were not checked."""
         return self.call.arguments if self.call.given is None else dict(self.call.given)
 
@@ -258,13 +259,13 @@ class Call:
     delegated: ToolApproved | ToolDenied | None = None
 
     @property
-    def arguments(self) -> Mapping[str, Any]:
+    def arguments(self) -> JsonObject:
         """The arguments the tool gets: those a person approved, otherwise the checked ones."""
         if self.approved is not None and self.approved.arguments is not None:
             return self.approved.arguments
         return self.judged.given or {}
 
-    def answer(self, status: Status, content: str, data: Any = None) -> ToolResult:
+    def answer(self, status: Status, content: str, data: object = None) -> ToolResult:
         """An answer to this call, in place of the tool's."""
         return ToolResult(self.judged.id, self.judged.name, status, content, data)
 
@@ -280,7 +281,7 @@ class Approve:
     well; see the layer `approval`.
     """
 
-    arguments: Mapping[str, Any] | None = None
+    arguments: JsonObject | None = None
     remember: str = ""
 
     def __post_init__(self) -> None:
@@ -314,7 +315,7 @@ class Answer:
     """
 
     content: str
-    data: Any = None
+    data: object = None
     said: UserSaid | None = None
 
     def __post_init__(self) -> None:

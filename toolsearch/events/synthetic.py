@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from toolsearch.calls import Status, ToolResult
 from toolsearch.events.facts import JudgedCall
 
@@ -31,7 +29,7 @@ __all__ = [
 ]
 
 
-def _answer(call: JudgedCall, status: Status, text: str, data: Any = None) -> ToolResult:
+def _answer(call: JudgedCall, status: Status, text: str, data: object = None) -> ToolResult:
     return ToolResult(call.id, call.name, status, f"{call.name!r} {text}", data)
 
 

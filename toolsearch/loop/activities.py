@@ -12,16 +12,16 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from toolsearch.calls import ToolCall, ToolResult
 from toolsearch.errors import SetupError
 from toolsearch.events import synthetic
 from toolsearch.events.facts import JudgedCall, Reply, ToolsFound, ToolWaiting
 from toolsearch.events.requests import Call, CallModel
-from toolsearch.loop.layering import Perform, adrive, arun_function, drive, layered, name_of, run_function
+from toolsearch.loop.layering import Perform, Steps, adrive, arun_function, drive, layered, name_of, run_function
 from toolsearch.protocols import Layer, Model
 from toolsearch.session.call_plans import CallPlan
 from toolsearch.session.session import Session
@@ -33,26 +33,26 @@ __all__ = ["Activity", "CallOutcome", "FunctionActivity", "ModelActivity", "Tool
 
 log = logging.getLogger("toolsearch")
 
-Post = Callable[[Any], object]
+Post = Callable[[object], object]
 
 
 class Activity(Protocol):
     """Something that runs in the background until it returns or raises. `run` runs in a thread, `arun` as a task."""
 
-    def run(self, post: Post) -> Any: ...
-    async def arun(self, post: Post) -> Any: ...
+    def run(self, post: Post) -> object: ...
+    async def arun(self, post: Post) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionActivity:
     """A layer's own function."""
 
-    function: Callable[[], Any]
+    function: Callable[[], object]
 
-    def run(self, post: Post) -> Any:
+    def run(self, post: Post) -> object:
         return run_function(self.function)
 
-    async def arun(self, post: Post) -> Any:
+    async def arun(self, post: Post) -> object:
         return await arun_function(self.function)
 
 
@@ -64,52 +64,55 @@ class ModelActivity:
     request: CallModel
     stopped: threading.Event  # set when nobody waits for the reply any more
 
-    def run(self, post: Post) -> Any:
-        given = run_function(lambda: self.model(self.request))
-        if hasattr(given, "__aiter__"):
+    def run(self, post: Post) -> object:
+        answer: object = run_function(lambda: self.model(self.request))
+        if hasattr(answer, "__aiter__"):
             raise SetupError(f"the model {self.model!r} is async: use `await agent.arun(…)` or `agent.astream(…)`")
-        return self._drain(given, post)
+        return self._drain(answer, post)
 
-    def _drain(self, given: Any, post: Post) -> Any:
-        if isinstance(given, Reply) or not hasattr(given, "__next__"):
-            return given
-        last: Any = None
-        for last in given:
+    def _drain(self, answer: object, post: Post) -> object:
+        """Posts the deltas of an iterator and returns its last item; any other answer is returned as it is."""
+        if isinstance(answer, Reply) or not isinstance(answer, Iterator):
+            return answer
+        last: object = None
+        for last in answer:
             if self.stopped.is_set():
-                given.close() if hasattr(given, "close") else None
+                if (close := getattr(answer, "close", None)) is not None:
+                    close()
                 break
             if not isinstance(last, Reply):
                 post(last)
         return last
 
-    async def arun(self, post: Post) -> Any:
+    async def arun(self, post: Post) -> object:
         model = self.model
+        answer: object
         own = type(model).__call__  # the model may be an object with an async `__call__`
         is_async = any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (model, own))
         if not is_async:
             loop = asyncio.get_running_loop()
 
-            def ask() -> Any:
-                given = model(self.request)
-                if inspect.isawaitable(given) or hasattr(given, "__aiter__"):
-                    return given
-                return self._drain(given, lambda delta: loop.call_soon_threadsafe(post, delta))
+            def ask() -> object:
+                answer = model(self.request)
+                if inspect.isawaitable(answer) or hasattr(answer, "__aiter__"):
+                    return answer
+                return self._drain(answer, lambda delta: loop.call_soon_threadsafe(post, delta))
 
-            given = await in_thread(ask)
+            answer = await in_thread(ask)
         else:
-            given = model(self.request)
-        if inspect.isawaitable(given):
-            given = await given
-        if not hasattr(given, "__aiter__"):
-            return given
-        last: Any = None
+            answer = model(self.request)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if not isinstance(answer, AsyncIterable):
+            return answer
+        last: object = None
         try:
-            async for last in given:
+            async for last in answer:
                 if not isinstance(last, Reply):
                     post(last)
         finally:
-            if hasattr(given, "aclose"):
-                await given.aclose()
+            if (aclose := getattr(answer, "aclose", None)) is not None:
+                await aclose()
         return last
 
 
@@ -168,7 +171,7 @@ class ToolActivity:
         in_call(call.judged.id)
         return time.monotonic()
 
-    def _steps(self, call: Call) -> Any:
+    def _steps(self, call: Call) -> Steps[Call]:
         return layered(self.layers, "around_tool", answered=self._note_answer)(call)
 
     def _note_answer(self, layer: Layer, call: Call, passed: Call | None) -> None:

@@ -187,13 +187,14 @@ class Agent:
         return f"Agent({self.parts.search!r}, {len(self.parts.layers)} layers)"
 
 
-def _observers(observe: Any) -> list[Callable[[Any], Any]]:
+def _observers(observe: Observer | Iterable[Observer]) -> list[Observer]:
     """`observe` as a list; it may be one function or several."""
-    if callable(observe) or not isinstance(observe, Iterable | None):
-        observe = [observe]
-    observers: list[Callable[[Any], Any]] = list(observe or ())
+    wanted, value = "that takes an event, or several of them", observe
+    if not isinstance(value, Iterable | None):
+        checks.function("observe", value, wanted)
+    observers = [observe] if callable(observe) else list(observe or ())
     for each in observers:
-        checks.function("observe", each, "that takes an event, or several of them")
+        checks.function("observe", each, wanted)
         if is_async(each):
             raise SetupError(f"the observer {each!r} is async: an observer is a plain function, called for each event")
     return observers

@@ -19,7 +19,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolsearch.calls import ToolCall
 from toolsearch.errors import SetupError, StateError
@@ -49,6 +49,7 @@ from toolsearch.events.requests import CallModel, CallTools, Finished, Paused, W
 from toolsearch.events.turn_view import TurnView
 from toolsearch.loop.batch import Batch, CallFact, require
 from toolsearch.session.session import Session
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ class Conversation:
         self._running = False
         self._ending: Ending | None = None
         self._finished: Finished | None = None
-        self._session_state: Mapping[str, Any] = {}
+        self._session_state: JsonObject = {}
         self._session_at = -1  # the place of the fact that holds it
 
     # -- what is known -------------------------------------------------------------------------------------------
@@ -167,7 +168,7 @@ class Conversation:
             return self._end(text, "returned directly", answers.results[-1].data)
         return None
 
-    def _end(self, text: str, reason: str, value: Any = None) -> Finished:
+    def _end(self, text: str, reason: str, value: object = None) -> Finished:
         return Finished(text, reason, value, self.id, self.turn.usage)
 
     def _last_text(self) -> str:
@@ -297,7 +298,7 @@ class Conversation:
 
     # -- storing -------------------------------------------------------------------------------------------------
 
-    def export(self) -> list[dict[str, Any]]:
+    def export(self) -> list[dict[str, object]]:
         """The journal as JSON-ready data, for `replay`. Keep it where the client cannot change it."""
         return [stored(event) for event in self._journal]
 
@@ -305,7 +306,7 @@ class Conversation:
     def replay(
         cls,
         search: ToolSearch,
-        events: Iterable[Event | Mapping[str, Any]],
+        events: Iterable[Event | JsonObject],
         *,
         conversation_id: str | None = None,
         caller: Caller | None = None,

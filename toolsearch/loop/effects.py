@@ -76,7 +76,7 @@ class InboxItem:
     key: int
     posted: Any = None
     done: bool = False
-    value: Any = None
+    value: object = None
     error: BaseException | None = None
 
 

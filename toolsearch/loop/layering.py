@@ -33,7 +33,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from toolsearch.errors import SetupError
 from toolsearch.loop.trampoline import Trampoline
@@ -61,6 +61,7 @@ log = logging.getLogger("toolsearch")
 SEAMS = ("around_run", "around_round", "around_model", "around_tool")
 
 RequestT = TypeVar("RequestT")
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +75,7 @@ class Perform(Generic[RequestT]):
 # What the nested layers yield together: the innermost request, and their own work. They return whatever the outermost
 # layer returns, which the driver then checks.
 Wanted = Perform[RequestT] | Sleep | Do | Record
-Steps = Generator[Wanted[RequestT], Any, Any]
+Steps = Generator[Wanted[RequestT], object, object]
 Inner = Callable[[RequestT], Steps[RequestT]]
 
 Failed = Callable[[Layer, RequestT, BaseException], object]
@@ -113,7 +114,7 @@ class _Around(Generic[RequestT]):
     answered: Answered[RequestT] | None
 
     def __call__(self, request: RequestT) -> Steps[RequestT]:
-        steps = Trampoline(getattr(self.layer, self.seam)(request))
+        steps: Trampoline[object, object] = Trampoline(getattr(self.layer, self.seam)(request))
         passed: RequestT | None = None  # what was passed on to the layers inside, last
         from_inside: BaseException | None = None  # an error that the inner step raised, not this layer
         try:
@@ -123,11 +124,14 @@ class _Around(Generic[RequestT]):
                     if isinstance(wanted, Sleep | Do | Record):
                         steps.answer = yield wanted
                         continue
-                    bounded = isinstance(wanted, Within)
-                    passed = self._checked(wanted.request if bounded else wanted, request)
-                    inside = self.inner(passed)
+                    if isinstance(wanted, Within):
+                        passed = self._checked(wanted.request, request)
+                        inside = _bounded(self.inner(passed), wanted.seconds)
+                    else:
+                        passed = self._checked(wanted, request)
+                        inside = self.inner(passed)
                     try:
-                        steps.answer = yield from _bounded(inside, wanted.seconds) if bounded else inside
+                        steps.answer = yield from inside
                     except Exception as error:
                         from_inside = error
                         raise
@@ -140,7 +144,7 @@ class _Around(Generic[RequestT]):
             except Exception:
                 log.exception("%s of %r failed while it was closed: it must not yield then", self.seam, self.layer)
 
-    def _advance(self, steps: Trampoline[Any, Any], request: RequestT, from_inside: BaseException | None) -> bool:
+    def _advance(self, steps: Trampoline[object, object], request: RequestT, from_inside: BaseException | None) -> bool:
         """Continues the layer. If it fails by itself, `failed` gives its answer; an error from inside is raised."""
         try:
             if steps.advance():
@@ -154,13 +158,13 @@ class _Around(Generic[RequestT]):
             steps.result = self.failed(self.layer, request, error)
         return False
 
-    def _checked(self, given: Any, request: RequestT) -> RequestT:
-        if not isinstance(given, type(request)):
+    def _checked(self, wanted: object, request: RequestT) -> RequestT:
+        if not isinstance(wanted, type(request)):
             raise SetupError(
-                f"{self.seam} of {self.layer!r} yielded {given!r}: yield the {type(request).__name__} it received, a "
+                f"{self.seam} of {self.layer!r} yielded {wanted!r}: yield the {type(request).__name__} it received, a "
                 f"changed copy, or Sleep, Do, Record, Within"
             )
-        return given
+        return wanted
 
 
 def _bounded(inner: Steps[RequestT], seconds: float) -> Steps[RequestT]:
@@ -182,7 +186,7 @@ def drive(
     inner: Steps[RequestT],
     perform: Callable[[Perform[RequestT]], object],
     record: Callable[[Event], object] = lambda _: None,
-) -> Any:
+) -> object:
     """Runs steps to their end. `perform` does the innermost step, `record` takes the facts of layers."""
     steps = Trampoline(inner)
     while steps.advance():
@@ -205,7 +209,7 @@ async def adrive(
     inner: Steps[RequestT],
     perform: Callable[[Perform[RequestT]], Awaitable[object]],
     record: Callable[[Event], object] = lambda _: None,
-) -> Any:
+) -> object:
     """As `drive`, for async code."""
     steps = Trampoline(inner, passing=(GeneratorExit, asyncio.CancelledError))
     try:
@@ -226,7 +230,7 @@ async def adrive(
         steps.close()
 
 
-def run_function(function: Callable[[], Any]) -> Any:
+def run_function(function: Callable[[], ResultT]) -> ResultT:
     """The result of a layer's function; an async one cannot be called here."""
     answer = function()
     if inspect.isawaitable(answer):
@@ -239,7 +243,7 @@ def run_function(function: Callable[[], Any]) -> Any:
     return answer
 
 
-async def arun_function(function: Callable[[], Any]) -> Any:
+async def arun_function(function: Callable[[], object]) -> object:
     """The result of a layer's function: an async one is awaited, any other runs in a thread of its own."""
     answer = function() if inspect.iscoroutinefunction(function) else await in_thread(function)
     return await answer if inspect.isawaitable(answer) else answer

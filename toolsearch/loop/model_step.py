@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import (
@@ -39,7 +38,7 @@ class ModelStep:
     may_restart: bool
     is_shown: bool = False  # whether pieces of the reply that is coming in were shown
     is_asked: bool = False  # whether the model was called for the reply
-    raw_contents: tuple[Any, ...] | None = None  # the contents of the last reply with a provider's own message (`raw`)
+    raw_contents: tuple[object, ...] | None = None  # of the last reply that has a provider's own message (`raw`)
 
     def run(self, command: CallModel) -> Effects[bool]:
         """Gets the reply and records it; returns False if the request has to be made anew."""
@@ -146,5 +145,5 @@ def _filtered(filters: Iterable[ReplyFilter], deltas: list[TextDelta], *, is_las
     return deltas
 
 
-def _contents(reply: Reply) -> tuple[Any, ...]:
+def _contents(reply: Reply) -> tuple[object, ...]:
     return reply.text, reply.reasoning, tuple(call.id for call in reply.calls)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from toolsearch.calls import ToolResult
 from toolsearch.errors import SetupError
@@ -160,7 +159,7 @@ class RoundStep:
                 yield from self.io.answer(call.judged, failure, "loop")
 
 
-def _decline(layer: Layer, request: Any, error: BaseException) -> dict[str, ToolResult]:
+def _decline(layer: Layer, request: Round, error: BaseException) -> dict[str, ToolResult]:
     """After a gate fails, none of the calls it was to judge may run. Errors of other layers end the turn."""
     if isinstance(error, SetupError) or not (isinstance(layer, GateLayer) and layer.gate):
         raise error

@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from toolsearch.calls import Caller, ToolResult
-from toolsearch.events.facts import Compacted, Event, JudgedCall, ToolReturned
+from toolsearch.events.facts import Compacted, Event, JudgedCall, TextDelta, ToolReturned
 from toolsearch.events.turn_view import TurnView
 from toolsearch.loop.activities import Activity, FunctionActivity
 from toolsearch.loop.conversation import Conversation
@@ -40,6 +40,8 @@ from toolsearch.tool_search import ToolSearch
 __all__ = ["AgentParts", "Perform", "RequestDropped", "TurnIO"]
 
 log = logging.getLogger("toolsearch")
+
+RequestT = TypeVar("RequestT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,12 +148,14 @@ class TurnIO:
 
     def interpret(
         self,
-        inner: Steps[Any],
-        perform: Callable[[Any, float | None], Generator[Any, Any, Any]],
+        inner: Steps[RequestT],
+        perform: Callable[[RequestT, float | None], Effects[object]],
         after_record: Callable[[Event], None] = lambda _: None,
-    ) -> Effects[Any]:
+    ) -> Effects[object]:
         """Does what layers yield; `perform` does the innermost step. `after_record` may raise `RequestDropped`."""
-        steps: Trampoline[Wanted[Any], Any] = Trampoline(inner, passing=(GeneratorExit, Cancelled, RequestDropped))
+        steps: Trampoline[Wanted[RequestT], object] = Trampoline(
+            inner, passing=(GeneratorExit, Cancelled, RequestDropped)
+        )
         try:
             while steps.advance():
                 with steps:
@@ -189,8 +193,11 @@ class TurnIO:
         return item
 
     def run_activity(
-        self, activity: Activity, seconds: float | None = None, posted: Callable[[Any], Effects[None]] | None = None
-    ) -> Effects[Any]:
+        self,
+        activity: Activity,
+        seconds: float | None = None,
+        posted: Callable[[TextDelta], Effects[None]] | None = None,
+    ) -> Effects[object]:
         """Runs one activity and waits for its result; `posted` gets what it posts, None drops that."""
         until = None if seconds is None else time.monotonic() + seconds
         key = yield from self.spawn(activity)

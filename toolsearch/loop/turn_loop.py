@@ -14,7 +14,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 from toolsearch.calls import Caller
 from toolsearch.errors import SetupError
@@ -106,7 +105,7 @@ class TurnLoop:
             except Cancelled:
                 continue  # open calls still get their answers; a driver raises this only once
 
-    def _stop(self, reason: str, text: str = "", value: Any = None) -> Effects[None]:
+    def _stop(self, reason: str, text: str = "", value: object = None) -> Effects[None]:
         """Ends the turn where it is. Every open call gets an answer, so that the conversation stays valid."""
         io = self._io
         if reason != "superseded":  # another turn follows at once

@@ -7,9 +7,8 @@ import inspect
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import Any
 
 from toolsearch.calls import STATUSES, Caller, ToolContext, ToolResult
 from toolsearch.catalog.functions import adrained, context_parameters, drained, in_async, is_async
@@ -23,7 +22,7 @@ __all__ = ["Execution", "reason_of"]
 
 log = logging.getLogger("toolsearch")
 
-Function = Callable[..., Any]
+Function = Callable[..., object]
 
 
 class Execution:
@@ -49,7 +48,7 @@ class Execution:
         value, error = self._attempt(lambda function: function)
         if error is not None:
             return self._result_of_error(error)
-        if inspect.isawaitable(value) or hasattr(value, "__anext__"):
+        if inspect.isawaitable(value) or isinstance(value, AsyncIterator):
             _close(value)
             return self._result_of_async_tool()
         return self._result_of(value)
@@ -67,7 +66,7 @@ class Execution:
         try:
             if inspect.isawaitable(value):
                 value = drained(await value)
-            if hasattr(value, "__anext__"):
+            if isinstance(value, AsyncIterator):
                 value = await adrained(value)
         except (KeyboardInterrupt, GeneratorExit):
             raise
@@ -78,7 +77,7 @@ class Execution:
             error = raised
         return self._result_of(value) if error is None else self._result_of_error(error)
 
-    def _attempt(self, choose: Callable[[Any], Function]) -> tuple[Any, BaseException | None]:
+    def _attempt(self, choose: Callable[[Function], Function]) -> tuple[object, BaseException | None]:
         """What the tool returned, or what it raised. Both become an answer; only Ctrl-C is raised."""
         try:
             return drained(self._start(choose)), None
@@ -87,7 +86,7 @@ class Execution:
         except BaseException as error:
             return None, error
 
-    def _start(self, choose: Callable[[Any], Function]) -> Any:
+    def _start(self, choose: Callable[[Function], Function]) -> object:
         """Calls the tool's function. `choose` picks the function itself, or its variant for async code."""
         tool, arguments = self._tool, dict(self._plan.arguments or {})
         if tool.function is not None:
@@ -151,7 +150,7 @@ def _digest(plan: CallPlan) -> str:
     return hashlib.sha256(called.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _close(value: Any) -> None:
+def _close(value: object) -> None:
     close = getattr(value, "close", None) or getattr(value, "cancel", None)
     if close is not None:
         close()

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from toolsearch.calls import Caller
 from toolsearch.catalog.names import provider_name
@@ -130,7 +129,7 @@ class LoadedTools:
         self.found = {i: live[i] for i in self.found if i in live}
         return changes
 
-    def export(self) -> dict[str, Any]:
+    def export(self) -> JsonObject:
         """Names, found tools and the tools that were shown, as JSON-ready data."""
         return {
             "names": dict(self._names),

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolsearch.catalog.tools import Tool
 from toolsearch.settings import Settings
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def search_tool(name: str, servers: Sequence[str], categories: Sequence[str], mo
     behind = ("servers", servers) if servers else ("categories", categories)
     listed = _some(behind[1], _MOST_NAMED, _NAMED_CHARACTERS)
     places = f" Behind it are these {behind[0]}: {listed}." if listed else ""
-    properties: dict[str, Any] = {
+    properties: dict[str, object] = {
         "queries": {
             "type": "array",
             "items": {"type": "string"},
@@ -94,7 +95,7 @@ class SearchRequest:
         return json.dumps([plain, self.limit, self.category], ensure_ascii=False)
 
 
-def read_request(arguments: Mapping[str, Any], settings: Settings) -> SearchRequest:
+def read_request(arguments: JsonObject, settings: Settings) -> SearchRequest:
     """A search request from what a model wrote; forms models make up (`query`, `names`, `maxResults`) are accepted.
 
     The limit is the model's, kept between `results_floor` and `results_ceiling`; without a number it is `results`.
@@ -122,7 +123,7 @@ def read_request(arguments: Mapping[str, Any], settings: Settings) -> SearchRequ
     return SearchRequest(unique[: settings.queries], limit, category, max(0, len(unique) - settings.queries))
 
 
-def _query(item: Any) -> str:
+def _query(item: object) -> str:
     """One query as a text, bounded; empty if the item is not a query."""
     try:
         return "" if item is None or isinstance(item, list | tuple) else clean(str(item)[:_QUERY_CHARACTERS])
@@ -174,7 +175,7 @@ class SearchOutcome:
         return any(hits.problem for hits in self.answers)
 
     @property
-    def data(self) -> dict[str, Any]:
+    def data(self) -> dict[str, object]:
         """The outcome for a program: tool ids and names."""
         return {
             "loaded": [t.id for t in self.new],

@@ -9,13 +9,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Any
 
 from toolsearch.calls import Caller, check_caller
 from toolsearch.errors import StateError
 from toolsearch.session.session import Session
 from toolsearch.session.view import View
 from toolsearch.support import checks
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
 __all__ = ["SessionRegistry"]
@@ -51,7 +51,7 @@ class SessionRegistry:
         self._report_evicted()
         return session
 
-    def restore(self, state: Mapping[str, Any] | str, caller: Caller | None) -> Session:
+    def restore(self, state: JsonObject | str, caller: Caller | None) -> Session:
         """A session from its exported state; it replaces a live one with the same id."""
         check_caller(caller)
         try:

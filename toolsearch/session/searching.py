@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from toolsearch.catalog.tools import Tool, definition_tokens
 from toolsearch.search.index import Hits
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchOutcome, SearchRequest
 from toolsearch.session.teaching import SearchTrail
 from toolsearch.session.view import View
+from toolsearch.support.json_types import JsonObject
 from toolsearch.tokens import ESTIMATE
 
 __all__ = ["SearchLog"]
@@ -120,7 +118,7 @@ class SearchLog:
         """Forgets earlier searches: their answers are gone from the history, so asking again is not a repetition."""
         self._asked, self._in_vain, self._schemas = {}, 0, {}
 
-    def export(self) -> dict[str, Any]:
+    def export(self) -> JsonObject:
         """JSON-ready data for `restore`."""
         return {
             "asked": dict(self._asked),
@@ -129,7 +127,7 @@ class SearchLog:
             "trail": self.trail.export(),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
+    def restore(self, state: JsonObject) -> None:
         """Restores what `export` returned."""
         self._asked, self._in_vain = dict(state["asked"]), int(state["in_vain"])
         self._schemas = dict(state["schemas"])

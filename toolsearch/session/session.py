@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
-from typing import Any
 
 from toolsearch.calls import Caller, ToolCall, ToolResult, check_caller
 from toolsearch.catalog.tools import Shown, Tool
@@ -224,7 +223,7 @@ class Session:
 
     # -- storing -------------------------------------------------------------------------------------------------
 
-    def export(self) -> dict[str, Any]:
+    def export(self) -> dict[str, object]:
         """The session as JSON-ready data, for `ToolSearch.restore`. Keep it where the client cannot change it."""
         with self._lock:
             caller = self.caller or Caller()

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 from toolsearch.search.index import Hits
+from toolsearch.support.json_types import JsonObject
 
 __all__ = ["SearchTrail"]
 
@@ -53,7 +53,7 @@ class SearchTrail:
         before = [self._unanswered.pop(n) for n in list(self._unanswered) if n < at] if alone else []
         return [(query, 1.0), *((earlier, 0.5) for earlier in before)]
 
-    def export(self) -> dict[str, Any]:
+    def export(self) -> JsonObject:
         """JSON-ready data for `from_state`."""
         return {
             "led": {tool_id: [query, self._searches - at] for tool_id, (query, at) in self._led.items()},
@@ -61,7 +61,7 @@ class SearchTrail:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> SearchTrail:
+    def from_state(cls, state: JsonObject) -> SearchTrail:
         """The trail from what `export` returned; an empty one if `state` is empty."""
         trail = cls()
         trail._led = {str(i): (str(query), -int(ago)) for i, (query, ago) in state.get("led", {}).items()}
