@@ -47,10 +47,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """The tokens of some model calls, and how many calls these were.
-
-    `cached_tokens` is the part of `input_tokens` that came from the provider's cache.
-    """
+    """The tokens of some model calls. `cached_tokens` are the input tokens that came from the provider's cache."""
 
     input_tokens: int = 0
     cached_tokens: int = 0
@@ -67,7 +64,6 @@ class Usage:
 
     @property
     def tokens(self) -> int:
-        """Input and output tokens together."""
         return self.input_tokens + self.output_tokens
 
 
@@ -169,11 +165,7 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolsFound:
-    """A search was answered.
-
-    `loaded` are the ids of the tools it loaded, `unloaded` of those that had to make room. `session` is the exported
-    session after the search.
-    """
+    """A search was answered: the ids of the tools it loaded and unloaded, and the exported session after it."""
 
     call_id: str
     loaded: tuple[str, ...] = ()
@@ -191,10 +183,7 @@ class ToolsRevealed:
 
 @dataclass(frozen=True, slots=True)
 class ToolsUnloaded:
-    """Tools were unloaded, or changed at their source.
-
-    `notices` are the sentences that the model reads about it. `session` is the exported session afterwards.
-    """
+    """Tools were unloaded, or changed at their source. The model reads the `notices` about it."""
 
     unloaded: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
