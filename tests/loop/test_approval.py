@@ -416,7 +416,7 @@ def test_a_layer_or_a_policy_may_always_ask(drive: Any, never: dict[str, Any]) -
 
 
 def test_remembering_for_something_else_is_refused_by_name() -> None:
-    with pytest.raises(SetupError, match="'tool' or the 'session', not for 'ever'"):
+    with pytest.raises(SetupError, match="remember must be 'tool', 'session' or '', not 'ever'"):
         Approve(remember="ever")
 
 
@@ -437,7 +437,7 @@ def test_without_a_handler_the_others_run_and_the_turn_waits_until_all_are_decid
     assert isinstance(paused, Paused)
     assert [each.id for each in paused.waiting] == ["p2"]
     assert len(model.requests) == 1, "the model is asked when all are settled"
-    with pytest.raises(StateError, match="'p1' waits for no decision; waiting are: 'p2'"):
+    with pytest.raises(StateError, match="'p1' is not waiting for a decision; waiting calls: 'p2'"):
         drive(agent, conversation_id="s", decisions={"p1": Approve()})
     with pytest.raises(StateError, match="'old_id'"):
         drive(agent, conversation_id="s", decisions={"p2": Approve(), "old_id": Approve()})
@@ -446,7 +446,7 @@ def test_without_a_handler_the_others_run_and_the_turn_waits_until_all_are_decid
     finished = drive(agent, conversation_id="s", decisions={"p2": Approve()})
     assert finished.text == "Done."
     assert office.did == ["look", "pay bob 1"]
-    with pytest.raises(StateError, match="'p2' waits for no decision; waiting are: none"):
+    with pytest.raises(StateError, match="'p2' is not waiting for a decision; waiting calls: none"):
         drive(agent, conversation_id="s", decisions={"p2": Approve()})
     assert statuses(agent) == ["denied", "ok", "ok"]
     assert office.did == ["look", "pay bob 1"], "it ran exactly once"

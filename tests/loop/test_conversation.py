@@ -91,26 +91,26 @@ OVER = [*SAID, RunEnded("answered", "hello")]
 ILLEGAL: list[tuple[list[Event], Any, str]] = [
     ([], UserSaid("hi"), "no turn has begun"),
     ([], ModelReplied("hi"), "no turn has begun"),
-    ([], Ending("limit"), "no turn is going on"),
-    ([], RunEnded("answered"), "no turn is going on"),
+    ([], Ending("limit"), "no turn has begun"),
+    ([], RunEnded("answered"), "no turn has begun"),
     ([], ToolStarted("c1"), "'c1' was never made"),
     ([], ToolReturned("c1", "ok", ""), "'c1' was never made"),
-    ([], Compacted(-1), "cannot cut before place -1"),
-    ([], Compacted(1), "the journal is not so long"),
-    (FRESH, RunBegan("r2"), "a turn is going on already"),
+    ([], Compacted(-1), "cannot cut at place -1"),
+    ([], Compacted(1), "the journal is shorter"),
+    (FRESH, RunBegan("r2"), "a turn has begun already"),
     (FRESH, asks("c1", "c1"), "'c1' is used already"),
     (FRESH, asks(""), "'' is used already"),
-    (FRESH, Compacted(3), "the journal is not so long"),
+    (FRESH, Compacted(3), "the journal is shorter"),
     (SAID, ModelReplied("and more"), "the last message is a reply"),
-    ([*SAID, ToolsUnloaded(told=("a has changed",))], ModelReplied("and more"), "the last message is a reply"),
+    ([*SAID, ToolsUnloaded(notices=("a has changed",))], ModelReplied("and more"), "the last message is a reply"),
     (OPEN, ModelReplied("hello"), "no answer yet"),
     (OPEN, RunEnded("answered"), "'c1' has no answer"),
     (OPEN, ToolReturned("c3", "ok", ""), "'c3' was never made"),
-    (OPEN, ToolApproved("c1"), "waits for nothing"),
-    (OPEN, ToolDenied("c1"), "waits for nothing"),
-    (OPEN, ToolsFound("c1"), "is no search"),
+    (OPEN, ToolApproved("c1"), "is not waiting"),
+    (OPEN, ToolDenied("c1"), "is not waiting"),
+    (OPEN, ToolsFound("c1"), "is not a search"),
     (OPEN, Compacted(3), "no answer yet"),
-    (ONCE, ToolStarted("c1"), "may not be twice"),
+    (ONCE, ToolStarted("c1"), "may not run twice"),
     ([*ONCE, ToolWaiting("c1")], ToolStarted("c1"), "waits for a person"),
     ([*ONCE, ToolWaiting("c1"), ToolDenied("c1")], ToolStarted("c1"), "waits for a person"),
     ([*ONCE, ToolWaiting("c1"), ToolDenied("c1")], ToolWaiting("c1"), "was declined"),
@@ -131,11 +131,11 @@ ILLEGAL: list[tuple[list[Event], Any, str]] = [
     (CLOSED, answer("c1", "late"), "'c1' has its answer already"),
     (CLOSED, asks("c1"), "'c1' is used already"),
     (OVER, UserSaid("hi"), "no turn has begun"),
-    (OVER, RunEnded("answered"), "no turn is going on"),
-    (OVER, Ending("limit"), "no turn is going on"),
-    (FRESH, TextDelta("hi"), "is no fact"),
-    (FRESH, JudgedCall("c1", "look"), "is no fact"),
-    (FRESH, None, "is no fact"),
+    (OVER, RunEnded("answered"), "no turn has begun"),
+    (OVER, Ending("limit"), "no turn has begun"),
+    (FRESH, TextDelta("hi"), "is not a fact"),
+    (FRESH, JudgedCall("c1", "look"), "is not a fact"),
+    (FRESH, None, "is not a fact"),
 ]
 
 
@@ -267,14 +267,15 @@ class InOrderOfArrival(Conversation):
     def _close_batch(self) -> None:
         arrived = [e.call_id for e in self._journal if isinstance(e, ToolReturned)]
         places = {call_id: place for place, call_id in enumerate(arrived)}
-        self._slots = dict(sorted(self._slots.items(), key=lambda item: places.get(item[0], len(places))))
+        slots = self._batch._slots
+        self._batch._slots = dict(sorted(slots.items(), key=lambda item: places.get(item[0], len(places))))
         super()._close_batch()
 
 
 class HeardAtOnce(Conversation):
     """A planted bug: what the user says while calls are open is read before their answers."""
 
-    def _hear(self, message: Any) -> None:
+    def _add_message(self, message: Any) -> None:
         self._messages.append((len(self._journal), message))
 
 
@@ -286,7 +287,7 @@ def test_the_property_above_finds_a_planted_bug(planted: type[Conversation]) -> 
 
 def test_what_is_said_while_calls_are_open_is_read_after_their_answers() -> None:
     """Also what the program has to tell: nothing comes between a reply and its answers."""
-    reply, said, told = asks("c1", "c2"), UserSaid("and hurry"), ToolsUnloaded(told=("box_1 has changed",))
+    reply, said, told = asks("c1", "c2"), UserSaid("and hurry"), ToolsUnloaded(notices=("box_1 has changed",))
     conversation = begun(reply, answer("c2"), said, told)
     assert conversation.transcript == (UserSaid("hi"), reply)
     conversation.apply(answer("c1"))
@@ -456,10 +457,10 @@ def test_what_was_callable_when_the_reply_came_is_callable_after_a_restart(setti
 @pytest.mark.parametrize(
     ("line", "why"),
     [
-        ({"v": 1, "fact": "Whatever"}, "fact 1 of the journal is of the unknown kind 'Whatever'"),
+        ({"v": 1, "fact": "Whatever"}, "fact 1 of the journal has the unknown kind 'Whatever'"),
         ({"v": 9, "fact": "UserSaid"}, "fact 1 of the journal has the format 9"),
         (stored(answer("c1")), "'c1' was never made"),
-        (5, "is no fact"),
+        (5, "is not a fact"),
     ],
 )
 def test_a_journal_that_cannot_be_is_refused(line: Any, why: str) -> None:
@@ -551,7 +552,7 @@ def test_SA42_NA10_tools_that_end_the_turn(
 
 
 def test_tools_that_have_changed_meanwhile_do_not_hide_the_end() -> None:
-    conversation = begun(asks("c1", terminal=True), ToolsUnloaded(told=("box_1 has changed",)), answer("c1", "one"))
+    conversation = begun(asks("c1", terminal=True), ToolsUnloaded(notices=("box_1 has changed",)), answer("c1", "one"))
     assert conversation.next() == Finished("one", "terminal tool", conversation_id=conversation.id)
 
 
@@ -661,5 +662,5 @@ def test_C20_no_cut_parts_a_reply_from_its_answers() -> None:
 
 
 def test_a_conversation_id_must_be_text() -> None:
-    with pytest.raises(SetupError, match="a conversation id must be text, not 5"):
+    with pytest.raises(SetupError, match="conversation_id must be a text, not 5"):
         Conversation.replay(SEARCH, [], conversation_id=5)  # type: ignore[arg-type]

@@ -423,7 +423,7 @@ def test_whatever_a_model_raises_the_conversation_is_whole(drive: Any, error: Ba
 @pytest.mark.parametrize("given", [None, "text", {"content": "x"}, TextDelta("only a piece"), iter([TextDelta("x")])])
 def test_a_model_that_gives_no_reply_is_a_clear_error(drive: Any, given: Any) -> None:
     made = agent(lambda request: given)
-    with pytest.raises(SetupError, match=r"gave .* where a Reply is needed"):
+    with pytest.raises(SetupError, match=r"returned .* instead of a Reply"):
         drive(made, "Go", conversation_id="s")
     is_whole(made)
 
@@ -1021,9 +1021,9 @@ def test_C37_some_are_declined_some_run_once_and_second_and_stale_decisions_are_
     assert runs == ["free"]  # siblings finish
     journal = made.conversation("s").journal
     for stale in ({"old_id": True}, {"c0_1": True}, {"c0_0": False, "old_id": True}):
-        with pytest.raises(StateError, match="waits for no decision; waiting are: 'c0_0', 'c0_2', 'c0_3'"):
+        with pytest.raises(StateError, match="is not waiting for a decision; waiting calls: 'c0_0', 'c0_2', 'c0_3'"):
             drive(made, conversation_id="s", decisions=stale)
-    with pytest.raises(SetupError, match="a decision is Approve, Deny, Answer, True or False, not 'yes'"):
+    with pytest.raises(SetupError, match="a decision must be Approve, Deny, Answer, True or False, not 'yes'"):
         drive(made, conversation_id="s", decisions={"c0_0": "yes"})
     assert made.conversation("s").journal == journal  # and nothing was done
     still = drive(made, conversation_id="s", decisions={"c0_0": Deny("not today"), "c0_2": Approve()})
@@ -1032,14 +1032,14 @@ def test_C37_some_are_declined_some_run_once_and_second_and_stale_decisions_are_
     assert runs == ["free", "p2"]
     assert len(model.requests) == 1  # the model is asked only when all is settled
     for second in ({"c0_2": Approve()}, {"c0_0": True}):
-        with pytest.raises(StateError, match="waits for no decision; waiting are: 'c0_3'"):
+        with pytest.raises(StateError, match="is not waiting for a decision; waiting calls: 'c0_3'"):
             drive(made, conversation_id="s", decisions=second)
     result = drive(made, conversation_id="s", decisions={"c0_3": True})
     assert (result.text, result.usage) == ("Done.", Usage(200, 0, 20, 2))
     assert runs == ["free", "p2", "p3"]
     assert [each.status for each in answers(made)] == ["denied", "ok", "ok", "ok"]
     assert "it was declined (not today). That is a decision" in answers(made)[0].content  # NA-8
-    with pytest.raises(StateError, match="'c0_3' waits for no decision; waiting are: none"):
+    with pytest.raises(StateError, match="'c0_3' is not waiting for a decision; waiting calls: none"):
         drive(made, conversation_id="s", decisions={"c0_3": True})
 
 
@@ -1174,10 +1174,10 @@ def test_wherever_a_process_ends_another_one_goes_on(drive: Any, said: str | Non
 
 def test_there_must_be_something_to_do(drive: Any) -> None:
     made = agent("Done.")
-    with pytest.raises(StateError, match="'s' has nothing to do: pass what the user said"):
+    with pytest.raises(StateError, match="'s' has no turn to continue: pass a user message"):
         drive(made, conversation_id="s")
     drive(made, "Go", conversation_id="s")
-    with pytest.raises(StateError, match="'s' has nothing to do: pass what the user said"):
+    with pytest.raises(StateError, match="'s' has no turn to continue: pass a user message"):
         drive(made, conversation_id="s")
     assert made._live == {}
 
@@ -1535,7 +1535,7 @@ def test_a_layer_around_a_round_that_gives_no_answers_is_a_clear_error(drive: An
         return given
 
     made = agent([("echo", {})], tools=[ECHO], layers=[Seam("round", lose)])
-    with pytest.raises(SetupError, match=r"around_round of .* gave .*: return the answers by call id"):
+    with pytest.raises(SetupError, match=r"around_round of .* returned .*: return the answers by call id"):
         drive(made, "Go", conversation_id="s")
     is_whole(made)
 
@@ -1545,7 +1545,9 @@ def test_a_layer_around_the_run_that_gives_nothing_is_a_clear_error(drive: Any) 
         yield run
 
     made = agent("Done.", layers=[Seam("run", forget)])
-    with pytest.raises(SetupError, match="a layer around the run gave None"):
+    with pytest.raises(
+        SetupError, match="around_run of a layer returned None: return the result it was sent, or a Finished"
+    ):
         drive(made, "Go", conversation_id="s")
     is_whole(made)
 
@@ -1721,12 +1723,12 @@ def test_what_cannot_be_an_agent_is_refused() -> None:
 @pytest.mark.parametrize(
     ("said", "options", "why"),
     [
-        (5, {}, "what the user said must be text or UserSaid, not 5"),
-        ("Go", {"conversation_id": 5}, "a conversation id must be text, not 5"),
-        ("Go", {"conversation_id": ""}, "a conversation id must be text, not ''"),
+        (5, {}, "the user message must be a text or a UserSaid, not 5"),
+        ("Go", {"conversation_id": 5}, "conversation_id must be a text that is not empty, not 5"),
+        ("Go", {"conversation_id": ""}, "conversation_id must be a text that is not empty, not ''"),
         ("Go", {"caller": "ana"}, "caller must be a Caller, as in Caller"),
-        ("Go", {"conversation_id": "s", "decisions": {"c": True}}, "either what the user said or decisions"),
-        (None, {"conversation_id": "s", "decisions": ["c"]}, "decisions are given by call id"),
+        ("Go", {"conversation_id": "s", "decisions": {"c": True}}, "pass a user message or decisions, not both"),
+        (None, {"conversation_id": "s", "decisions": ["c"]}, "decisions must be given by call id"),
     ],
 )
 def test_what_cannot_be_run_is_refused_before_anything_is_done(drive: Any, said: Any, options: Any, why: str) -> None:

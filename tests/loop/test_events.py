@@ -185,7 +185,7 @@ def test_the_keys_of_a_journal_are_these_whatever_classes_and_fields_are_called(
         ({"v": 1, "fact": "UserSaid", "text": "hi", "loud": True}, "a UserSaid, cannot be read.*unknown field 'loud'"),
         ({"v": 1, "fact": "UserSaid"}, "a UserSaid, cannot be read.*'text'"),
         ({"v": 1, "fact": "ModelReplied", "calls": [{"id": "c", "name": "n", "x": 1}]}, "unknown field 'x'"),
-        ({"v": 1, "fact": "ModelReplied", "calls": [7]}, "7 is no JudgedCall"),
+        ({"v": 1, "fact": "ModelReplied", "calls": [7]}, "7 is not a JudgedCall"),
         ({"v": 1, "fact": "ModelReplied", "calls": None}, "a ModelReplied, cannot be read"),
         ({"v": 1, "fact": "ModelCalled", "usage": {"tokens": 1}}, "unknown field 'tokens'"),
         ({"v": 1, "fact": "ToolsRevealed", "loaded": 5}, "a ToolsRevealed, cannot be read"),
@@ -261,7 +261,7 @@ def test_what_a_fact_holds_is_its_own() -> None:
 
 @pytest.mark.parametrize("wrong", [None, "UserSaid", 5, TextDelta("hi"), JudgedCall("c", "n"), Usage(), UserSaid])
 def test_what_is_no_fact_is_named(wrong: Any) -> None:
-    with pytest.raises(StateError, match="is no fact; there are RunBegan, UserSaid"):
+    with pytest.raises(StateError, match="is not a fact; the facts are RunBegan, UserSaid"):
         cleaned(wrong)
 
 

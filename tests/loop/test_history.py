@@ -223,7 +223,7 @@ def test_a_cut_unloads_no_tool_and_makes_changed_ones_take_effect(drive: Any) ->
         assert [shown.name for shown in request.tools] == ["search_tools", "tool_1", "tool_2", "tool_3"]
     told = facts(mine, ToolsUnloaded)[0]
     assert told.unloaded == ()
-    assert told.told == ("tool_1 has changed",)
+    assert told.notices == ("tool_1 has changed",)
     texts = [request.tools[1].tool.description for request in model.requests[1:]]
     assert texts == ["Does thing 1"] * 3 + ["Does thing 1 in another way"] * 3
     assert len(facts(mine, Compacted)) == 3
@@ -415,7 +415,7 @@ def test_what_a_cut_keeps_must_lie_before_it() -> None:
     conversation = Conversation(ToolSearch([tool(look)], mode="static").session("s"))
     for fact in (RunBegan("r"), UserSaid("a"), ModelReplied("b"), UserSaid("c")):
         conversation.apply(fact)
-    with pytest.raises(StateError, match="kept anyway"):
+    with pytest.raises(StateError, match="`kept` has a place that is not cut"):
         conversation.apply(Compacted(2, kept=(3,)))
     conversation.apply(Compacted(3, kept=(1,)))
     assert conversation.transcript == (UserSaid("a"), UserSaid("c"))

@@ -286,7 +286,7 @@ def test_a_layer_that_yields_something_else_is_told_what_to_yield(stack: Stack, 
     def confused(given: list[str]) -> Steps:
         return (yield wrong)
 
-    with pytest.raises(SetupError, match=r"yielded .*: yield what it was given, a list, or a changed copy, or Sleep"):
+    with pytest.raises(SetupError, match=r"yielded .*: yield the list it received, a changed copy, or Sleep"):
         stack.run([Layer(confused)], ["x"])
 
 
@@ -429,7 +429,7 @@ class Good:
 
 @pytest.mark.parametrize("wrong", [Plain(), Async(), AsyncSteps(), Layer(print)])  # type: ignore[arg-type]
 def test_a_layer_that_is_no_generator_is_refused(wrong: Any) -> None:
-    with pytest.raises(SetupError, match=r"around_tool of .* must be a generator: `def around_tool\(self, given\): "):
+    with pytest.raises(SetupError, match=r"around_tool of .* must be a generator: `def around_tool\(self, request\): "):
         checked_layers([Good(), wrong])
 
 

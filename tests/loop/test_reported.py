@@ -222,7 +222,7 @@ def test_what_an_agent_cannot_use_is_refused_when_it_is_made(options: dict[str, 
 
 
 def test_what_the_user_said_is_text() -> None:
-    with pytest.raises(SetupError, match="must be text"):
+    with pytest.raises(SetupError, match="must be a text"):
         Agent(ScriptedModel(), static(pay)).run(UserSaid(5))  # type: ignore[arg-type]
 
 

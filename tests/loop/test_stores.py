@@ -613,5 +613,5 @@ def test_a_fact_of_an_older_format_is_migrated_when_it_is_read(monkeypatch: pyte
     store.append("a", 0, old)
     assert read_events(store.load("a")) == [UserSaid("Hello"), UserSaid("Hello again"), UserSaid("And now")]
     for version in (-2, 2, "1", None):
-        with pytest.raises(StateError, match=r"fact 0 .* format .*: use the one that wrote it"):
+        with pytest.raises(StateError, match=r"fact 0 .* format .*: use the version that wrote it"):
             read_events([{"v": version, "fact": "UserSaid", "text": "Hello"}])

@@ -1,10 +1,10 @@
-"""What a conversation is made of: facts, what a model and a layer are given, and what a person decides.
+"""What a conversation is made of: facts, the requests that models and layers receive, and a person's decisions.
 
-facts       what happened: the facts of a journal, and what a transcript holds
-journal     how facts are stored, and read back
-requests    CallModel and CallTools; what a layer is given; Finished and Paused; Approve, Deny, Answer
-turn_view   what a layer may look back on
-synthetic   every answer given in a tool's place, one function each
+facts       what happened: the facts of a journal, and the messages of a transcript
+journal     how facts are stored and read back
+requests    CallModel and CallTools; what each layer receives; Finished and Paused; Approve, Deny, Answer
+turn_view   the facts of the turn so far, for layers to look at
+synthetic   every answer that is given in a tool's place, one function each
 """
 
 from toolsearch.events.facts import (

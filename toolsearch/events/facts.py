@@ -1,8 +1,8 @@
-"""The facts a conversation is made of, and how they are stored.
+"""The facts a conversation is made of.
 
-A fact says what happened, never what to do. The journal, all facts in order, is the conversation: whatever is known of
-it is computed from there, and what is not in it does not exist after a restart. Times are seconds since the epoch,
-given by the driver; nothing here reads a clock.
+A fact says what happened, never what to do. The journal is the list of all facts, in order. It is the conversation:
+everything that is known about a conversation is computed from its journal, and what is not in the journal is lost at a
+restart. Times are seconds since the epoch. The driver provides them; nothing here reads a clock.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from toolsearch.calls import Status, ToolCall
 from toolsearch.support import checks
+from toolsearch.support.json_types import JsonObject
 
 __all__ = [
     "Answers",
@@ -46,7 +47,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of model calls: what went in, how many of those came from the provider's cache, and what came out."""
+    """The tokens of some model calls. `cached_tokens` are the input tokens that came from the provider's cache."""
 
     input_tokens: int = 0
     cached_tokens: int = 0
@@ -68,7 +69,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class JudgedCall:
-    """A call of a reply, and what was settled about it when it came, so that a replay needs no catalog.
+    """A call of a reply, and what was decided about it when it arrived, so that a replay needs no catalog.
 
     `kind` is "tool", "search", or "answered" where the call cannot run and `answer` and `status` say why. `arguments`
     are as the model wrote them; `given` are the checked ones. `tool` is the id in the catalog, `digest` that of the
@@ -98,7 +99,10 @@ class JudgedCall:
 
 @dataclass(frozen=True, slots=True)
 class RunBegan:
-    """Work on what the user said begins: a turn. `user` and `tenant` are whom it is for; nobody else may go on."""
+    """A turn begins: all the work on one message of the user.
+
+    `run` is an id for the turn. `user` and `tenant` say whom the turn is for; no other caller may continue it.
+    """
 
     run: str
     at: float = 0.0
@@ -108,31 +112,39 @@ class RunBegan:
 
 @dataclass(frozen=True, slots=True)
 class UserSaid:
-    """A message of the user. `parts` are further contents (an image, a file) in the form of the model's provider."""
+    """A message of the user. `parts` are further contents (an image, a file) in the format of the model's provider."""
 
     text: str
-    parts: tuple[Mapping[str, Any], ...] = ()
+    parts: tuple[JsonObject, ...] = ()
     at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ModelReplied:
-    """A reply that passed all layers. `raw` is the provider's own message, sent back verbatim to the same `wire`."""
+    """A reply of the model, after all layers.
+
+    `raw` is the provider's own message, which is sent back verbatim to the same `wire`. `stop` is the provider's reason
+    why the reply ended. `value` is the answer as an object, if a layer made one.
+    """
 
     text: str = ""
     calls: tuple[JudgedCall, ...] = ()
     reasoning: str = ""
-    raw: Any = None
+    raw: object = None
     wire: str = ""
     model: str = ""
     stop: str = ""
-    value: Any = None
+    value: object = None
     at: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCalled:
-    """One call of a model, whatever came of it: what it cost, for whom, and what for ("chat", "summary", …)."""
+    """One call of a model, successful or not, and what it cost.
+
+    `purpose` says what the call was for: "chat" for a reply to the user, otherwise a helper's task such as "summary".
+    `actor` is the user it is billed to. `error` is empty if the call succeeded.
+    """
 
     purpose: str = "chat"
     model: str = ""
@@ -145,7 +157,7 @@ class ModelCalled:
 
 @dataclass(frozen=True, slots=True)
 class ToolStarted:
-    """A tool is about to run. Stored before it does, so that nothing is run twice after a crash."""
+    """A tool is about to run. This is stored before the tool runs, so that nothing runs twice after a crash."""
 
     call_id: str
     at: float = 0.0
@@ -153,43 +165,44 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolsFound:
-    """A search was answered: what it loaded, what had to leave, and the session as it is now."""
+    """A search was answered: the ids of the tools it loaded and unloaded, and the exported session after it."""
 
     call_id: str
     loaded: tuple[str, ...] = ()
     unloaded: tuple[str, ...] = ()
-    session: Mapping[str, Any] = field(default_factory=dict)
+    session: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolsRevealed:
-    """Tools were loaded without a search of the model."""
+    """Tools were loaded although the model did not search. `session` is the exported session afterwards."""
 
     loaded: tuple[str, ...]
-    session: Mapping[str, Any] = field(default_factory=dict)
+    session: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolsUnloaded:
-    """Tools were unloaded, or changed at their source; `told` says so."""
+    """Tools were unloaded, or changed at their source. The model reads the `notices` about it."""
 
     unloaded: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
-    session: Mapping[str, Any] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()
+    session: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """The one answer to a call. `by` says who gave it where that was not the tool.
+    """The one answer to a call. `content` is for the model, `data` for the program.
 
-    It is "session" for a call that cannot run (unknown, not loaded, wrong arguments), "person" for a decision, "loop"
-    for a call that was stopped, interrupted or has changed, and otherwise the name of the layer that answered.
+    `by` is empty if the tool itself answered. It is "session" for a call that cannot run (unknown, not loaded, wrong
+    arguments), "person" for a decision, "loop" for a call that was stopped or interrupted or whose tool has changed,
+    and otherwise the name of the layer that answered.
     """
 
     call_id: str
     status: Status
     content: str
-    data: Any = None
+    data: object = None
     by: str = ""
     seconds: float = 0.0
     at: float = 0.0
@@ -197,9 +210,11 @@ class ToolReturned:
 
 @dataclass(frozen=True, slots=True)
 class ToolWaiting:
-    """A call waits for a person: `kind` "approval" asks whether it may run, any other kind asks for its answer.
+    """A call waits for a person.
 
-    With "delegated" the call has run, and what it began waits: whatever is decided is handed on to that.
+    The `kind` "approval" asks whether the call may run. With "delegated" the call has run, and something that it began
+    is waiting; the decision is passed on to that. Any other kind asks for the call's answer. `question` is what to ask,
+    `by` the layer that asks. After `expires_at` nobody can decide any more. `data` is for the program.
     """
 
     call_id: str
@@ -213,22 +228,23 @@ class ToolWaiting:
 
 @dataclass(frozen=True, slots=True)
 class ToolApproved:
-    """A waiting call may run, perhaps with other arguments; `remember` says for how much else ("tool", "session").
+    """A waiting call may run. `arguments` replace those of the call; None leaves them.
 
-    `answer` is what a person answered to a question of what a "delegated" call began: its `content`, `data`, `said`.
+    `remember` extends the approval to later calls ("tool" or "session"). `actor` is the user who decided. `answer` is a
+    person's answer to a question that a "delegated" call passed on: its `content`, `data` and `said`.
     """
 
     call_id: str
-    arguments: Mapping[str, Any] | None = None
+    arguments: JsonObject | None = None
     remember: str = ""
     actor: str = ""
     at: float = 0.0
-    answer: Mapping[str, Any] | None = None
+    answer: JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolDenied:
-    """A waiting call may not run."""
+    """A waiting call may not run: a person (`actor`) declined it, or with `expired` nobody decided in time."""
 
     call_id: str
     reason: str = ""
@@ -239,9 +255,9 @@ class ToolDenied:
 
 @dataclass(frozen=True, slots=True)
 class Compacted:
-    """Facts before the place `before` of the journal are shown no more; `summary` stands for them.
+    """The model is no longer shown the facts before the place `before` of the journal; `summary` replaces them.
 
-    The messages with a place in `kept` stay all the same: what the user said in a turn that is cut itself.
+    The messages whose place is in `kept` stay all the same, such as the user's message of a turn that is cut itself.
     """
 
     before: int
@@ -252,7 +268,7 @@ class Compacted:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """What a layer has to remember."""
+    """Something a layer has to remember. `note` is any JSON value."""
 
     layer: str
     note: Any
@@ -261,7 +277,11 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """The run is to end as soon as every open call has its answer."""
+    """The turn is to end as soon as every open call has its answer.
+
+    `reason` and `text` are those of the `Finished` that follows; without a `text` it has the model's last words. `by`
+    names the layer that ends the turn.
+    """
 
     reason: str
     text: str | None = None
@@ -270,15 +290,18 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The turn is over. `reason` is "answered", "cancelled", "failed", or what a layer gave."""
+    """The turn is over. `reason` is "answered", "cancelled", "failed", …, or the reason a layer gave.
+
+    `text` is the answer, or the error of a turn that failed. `value` is the answer as an object, if there is one.
+    """
 
     reason: str
     text: str = ""
-    value: Any = None
+    value: object = None
     at: float = 0.0
 
 
-# -- what a transcript holds, beside UserSaid and ModelReplied -------------------------------------------------------
+# -- further messages of a transcript, besides UserSaid and ModelReplied ---------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,7 +313,7 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """What the program tells the model between messages: a summary of what is shown no more, tools that changed."""
+    """Something the program tells the model between messages: a summary of cut messages, or that tools changed."""
 
     text: str
 
@@ -300,33 +323,33 @@ Message = UserSaid | ModelReplied | Answers | Note
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a model gave: text and calls, in the model's order; the rest as in `ModelReplied`.
+    """What a model returns: text, and calls in the model's order. The other fields are those of `ModelReplied`.
 
-    `value` is the answer as an object, where a layer made one. `stop` is "ended" for one that a layer gave in the
-    model's place when it ended the turn; nobody works on such a reply.
+    `value` is the answer as an object, if a layer made one. `stop` is "ended" for a reply that a layer gave in the
+    model's place when it ended the turn; other layers leave such a reply alone.
     """
 
     text: str = ""
     calls: tuple[ToolCall, ...] = ()
     usage: Usage = Usage()
     reasoning: str = ""
-    raw: Any = None
+    raw: object = None
     wire: str = ""
     model: str = ""
     stop: str = ""
-    value: Any = None
+    value: object = None
 
     def __post_init__(self) -> None:
         calls: object = self.calls
-        checks.text("the text of a Reply", self.text, none="for none")
+        checks.text("the text of a Reply", self.text, none="for no text")
         checks.instance("the usage of a Reply", self.usage, Usage, "a Usage(…)")
         if not isinstance(calls, list | tuple) or not all(isinstance(call, ToolCall) for call in calls):
             raise checks.wrong("the calls of a Reply", "a tuple of ToolCall(id, name, arguments)", calls)
 
 
-def is_reply(given: object) -> bool:
-    """Whether an inner layer, which may be anybody's, gave a reply at all; what else it gave is judged by the loop."""
-    return isinstance(given, Reply)
+def is_reply(value: object) -> bool:
+    """Whether an inner layer, which may be anybody's, gave a `Reply`. The loop refuses everything else."""
+    return isinstance(value, Reply)
 
 
 # -- observed, never stored --------------------------------------------------------------------------------------
@@ -334,7 +357,7 @@ def is_reply(given: object) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
-    """A piece of a reply as it comes in; `kind` is "text" or "reasoning"."""
+    """A piece of a reply while it comes in; `kind` is "text" or "reasoning"."""
 
     text: str
     kind: Literal["text", "reasoning"] = "text"
@@ -342,7 +365,7 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReplyDiscarded:
-    """The deltas shown since the last reply count for nothing: the reply failed, or was refused."""
+    """Discard the deltas shown since the last reply: the reply they belong to failed, or a layer refused it."""
 
     reason: str = ""
 

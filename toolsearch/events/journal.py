@@ -28,18 +28,19 @@ from toolsearch.events.facts import (
     Usage,
     UserSaid,
 )
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import plain_json
 
 __all__ = ["cleaned", "read_event", "read_events", "stored"]
 
-FORMAT = 1  # of `stored`; an older one is migrated when it is read
+FORMAT = 1  # of `stored`; facts in an older format are migrated when they are read
 
-# For each older format, what makes a stored fact of it one of the next.
-MIGRATIONS: dict[int, Callable[[Mapping[str, Any]], Mapping[str, Any]]] = {}
+# For each older format, the function that turns a stored fact of it into one of the next format.
+MIGRATIONS: dict[int, Callable[[JsonObject], JsonObject]] = {}
 
 
 # How facts are stored: the name of each, and the keys of its fields in the order of its class. A class or a field can
-# be renamed; what stands here cannot, unless FORMAT grows and MIGRATIONS reads what there was.
+# be renamed. What is written here cannot change, unless FORMAT grows and MIGRATIONS reads the old form.
 _STORED: dict[str, tuple[type[Any], str]] = {
     "RunBegan": (RunBegan, "run at user tenant"),
     "UserSaid": (UserSaid, "text parts at"),
@@ -58,7 +59,7 @@ _STORED: dict[str, tuple[type[Any], str]] = {
     "Ending": (Ending, "reason text by"),
     "RunEnded": (RunEnded, "reason text value at"),
 }
-# The same for what stands inside a fact.
+# The same for the values inside a fact.
 _STORED_INSIDE: dict[type[Any], str] = {
     JudgedCall: "id name arguments kind tool digest given alone repeatable return_direct terminal status answer reveal "
     "action polling",
@@ -74,12 +75,12 @@ _TUPLES = frozenset({"calls", "loaded", "unloaded", "told", "parts", "reveal", "
 T = TypeVar("T")
 
 
-def stored(event: Event) -> dict[str, Any]:
+def stored(event: Event) -> dict[str, object]:
     """A fact as JSON-ready data: valid UTF-8, defaults left out, its name in `fact`, the format in `v`."""
     return {"v": FORMAT, "fact": _NAMES[type(event)], **_plain(event)}
 
 
-def read_events(lines: Iterable[Mapping[str, Any]]) -> list[Event]:
+def read_events(lines: Iterable[JsonObject]) -> list[Event]:
     """The facts that `stored` gave, of this format or an older one. Raises `StateError` for what is none.
 
     A journal is trusted input: never take one from a client.
@@ -87,7 +88,7 @@ def read_events(lines: Iterable[Mapping[str, Any]]) -> list[Event]:
     return [read_event(line, at) for at, line in enumerate(lines)]
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _plain(value: Any) -> dict[str, object]:
     told = {}
     fields = {each.name: each for each in dataclasses.fields(value)}
     for key, name in _KEYS[type(value)].items():
@@ -103,14 +104,14 @@ def _plain(value: Any) -> dict[str, Any]:
     return told
 
 
-def read_event(line: Mapping[str, Any], at: int) -> Event:
-    """The fact that stands at the place `at` of a journal; see `read_events`."""
+def read_event(line: JsonObject, at: int) -> Event:
+    """The fact at the place `at` of a journal; see `read_events`."""
     if not isinstance(line, Mapping):
         raise StateError(f"fact {at} of the journal must be a JSON object, not {line!r}")
     line = _migrated(line, at)
     kind = _KINDS.get(str(line.get("fact")))
     if kind is None:
-        raise StateError(f"fact {at} of the journal is of the unknown kind {line.get('fact')!r}")
+        raise StateError(f"fact {at} of the journal has the unknown kind {line.get('fact')!r}")
     told = {key: item for key, item in line.items() if key not in ("v", "fact")}
     try:
         if kind is ModelReplied and "calls" in told:
@@ -123,21 +124,21 @@ def read_event(line: Mapping[str, Any], at: int) -> Event:
     return event
 
 
-def _migrated(line: Mapping[str, Any], at: int) -> Mapping[str, Any]:
-    """The stored fact in the present format."""
+def _migrated(line: JsonObject, at: int) -> JsonObject:
+    """The stored fact in the current format."""
     version = line.get("v")
     while isinstance(version, int) and version < FORMAT and version in MIGRATIONS:
         line, version = MIGRATIONS[version](line), version + 1
     if version != FORMAT:
         told = f"fact {at} of the journal has the format {version!r}; this version reads {FORMAT}"
-        raise StateError(f"{told}: use the one that wrote it")
+        raise StateError(f"{told}: use the version that wrote it")
     return line
 
 
 def _made(kind: type[T], told: Mapping[str, Any]) -> T:
     """A fact from its data; lists become tuples where the fact has tuples."""
     if not isinstance(told, Mapping):
-        raise ValueError(f"{told!r} is no {kind.__name__}")
+        raise ValueError(f"{told!r} is not a {kind.__name__}")
     fields = _KEYS[kind]
     if unknown := set(told) - fields.keys():
         raise ValueError(f"it has the unknown field {min(unknown)!r}")
@@ -148,14 +149,14 @@ def _made(kind: type[T], told: Mapping[str, Any]) -> T:
 def cleaned(event: T) -> T:
     """The fact as it will be read back from a store: every text valid UTF-8, every value plain JSON, nothing shared.
 
-    Raises `StateError` for what is no fact, or holds what cannot be stored.
+    Raises `StateError` if `event` is not a fact, or contains a value that cannot be stored.
     """
     kind = type(event)
     if kind not in _NAMES:
-        raise StateError(f"{event!r} is no fact; there are {', '.join(_KINDS)}")
+        raise StateError(f"{event!r} is not a fact; the facts are {', '.join(_KINDS)}")
     try:
         return _cleaned(event)
-    except Exception as error:  # a circle, a value whose text cannot be had
+    except Exception as error:  # a circular value, or one whose text cannot be had
         raise StateError(f"a {kind.__name__} cannot be stored: {type(error).__name__}: {error}") from None
 
 

@@ -1,4 +1,4 @@
-"""What a conversation asks for, what a layer is given at each of the four seams, and what a person decides."""
+"""What a conversation asks for, what a layer receives at each of its four methods, and what a person can decide."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from toolsearch.events.facts import (
     UserSaid,
 )
 from toolsearch.events.turn_view import TurnView
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import text_of
 
 if TYPE_CHECKING:
@@ -47,21 +48,25 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class CallModel:
-    """Ask the model: what it is to read, and the tools it may call. Also what `around_model` is given.
+    """Call the model. A conversation asks for this, and `around_model` receives it.
 
-    `schema` is a JSON Schema the answer must follow, where the provider can see to that itself; `options` go into the
-    request as they are. `purpose` is what the call is billed as; a helper's call (a summary, a repair) has no tools.
-    `places` are those of the messages in the journal; a layer that takes messages away takes their places too.
-    `takes_schema` says that the model sees to `schema` itself; another one has to be told in words. `model` is the name
-    of the model that will be asked, where it has one.
+    `transcript` holds the messages for the model to read, `tools` the tools it may call, `system` the system text.
+    `purpose` is "chat" for a reply to the user, otherwise the task of a helper (a summary, a repair), which has no
+    tools; the call is billed under it. `schema` is a JSON Schema that the answer must follow. `takes_schema` says
+    whether the provider enforces it; if not, a layer has to describe the schema in words. `options` are added to the
+    provider's request as they are.
+
+    `conversation_id` and `caller` say which conversation this is, and for whom. `turn` has the facts so far. `places`
+    has, for each message, its place in the journal; a layer that removes messages removes their places too. `model` is
+    the name of the model that will be called, if it has one.
     """
 
     transcript: tuple[Message, ...]
     tools: tuple[Shown, ...] = ()
     system: str = ""
     purpose: str = "chat"
-    schema: Mapping[str, Any] | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    schema: JsonObject | None = None
+    options: JsonObject = field(default_factory=dict)
     conversation_id: str = ""
     caller: Caller | None = None
     turn: TurnView = field(default_factory=TurnView)
@@ -70,29 +75,29 @@ class CallModel:
     model: str = ""
 
     def helper(self, purpose: str, *more: Message) -> CallModel:
-        """The request of a helper: the same, with `more` to read, and no tools.
+        """The request of a helper: the same messages and then `more`, without tools.
 
-        Calls and results become text: providers refuse them in a request that has no tools.
+        Calls and results become text, because providers refuse them in a request that has no tools.
         """
-        told = (*map(_as_text, self.transcript), *more)
-        return replace(self, transcript=told, tools=(), purpose=purpose)
+        messages = (*map(_as_text, self.transcript), *more)
+        return replace(self, transcript=messages, tools=(), purpose=purpose)
 
     def placed(self) -> list[tuple[int, Message]]:
         """The messages, each with the place in the journal where it begins.
 
-        What a layer put behind them has no place yet: it counts as what comes next.
+        Messages that a layer appended have no place yet: they get the place of the next fact.
         """
         behind = (len(self.turn.journal),) * (len(self.transcript) - len(self.places))
         return list(zip((*self.places, *behind), self.transcript, strict=False))
 
     def showing(self, placed: Iterable[tuple[int, Message]]) -> CallModel:
-        """The request with these messages, in this order."""
+        """The request with these messages and their places, in this order."""
         chosen = list(placed)
         return replace(self, transcript=tuple(m for _, m in chosen), places=tuple(place for place, _ in chosen))
 
 
 def _as_text(message: Message) -> Message:
-    """A message without calls or results."""
+    """The message with its calls and results written as text."""
     match message:
         case ModelReplied() if message.calls:
             calls = [f"(called {call.name}: {text_of(call.arguments)})" for call in message.calls]
@@ -103,24 +108,24 @@ def _as_text(message: Message) -> Message:
             return message
 
 
-def mark_shown(error: BaseException, shown: bool) -> None:
-    """Says of what a model call raised whether pieces of its reply were shown."""
+def mark_shown(error: BaseException, was_shown: bool) -> None:
+    """Notes on an error of a model call whether pieces of the reply were shown before it."""
     with suppress(AttributeError, TypeError):
-        error.shown_before = shown  # type: ignore[attr-defined]
+        error.shown_before = was_shown  # type: ignore[attr-defined]
 
 
 def was_shown(error: BaseException) -> bool:
-    """Whether pieces of the reply were shown before the model call raised this."""
+    """Whether pieces of the reply were shown before the model call raised this error."""
     return getattr(error, "shown_before", False) is True
 
 
 @dataclass(frozen=True, slots=True)
 class CallTools:
-    """Answer these calls, in this order where one of the reply's is `alone`, else together.
+    """Answer these calls: one at a time, in this order, if any call of the reply is `alone`, otherwise together.
 
-    `started` are ids of calls that were begun before, by a process that did not finish them. Those `denied` must not
-    run: their answer is that, and is all they lack. Those `delegated` have run, and go on with what was decided about
-    what they began.
+    `started` has the ids of calls that an earlier process began and did not finish. `approved` and `denied` have the
+    decisions, by call id; a denied call must not run, and only needs its answer. `delegated` has the decisions, by call
+    id, about something that a call began; these calls have run and continue with that decision.
     """
 
     calls: tuple[JudgedCall, ...]
@@ -132,35 +137,43 @@ class CallTools:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """A call that waits for a person, and what to ask."""
+    """A call that waits for a person: the `call`, and the `fact` that says what to ask."""
 
     call: JudgedCall
     fact: ToolWaiting
 
     @property
     def id(self) -> str:
+        """The id of the call, under which a decision is passed."""
         return self.call.id
 
     @property
     def name(self) -> str:
+        """The name of the tool, as the model called it."""
         return self.call.name
 
     @property
     def kind(self) -> str:
+        """What kind of decision is needed: "approval", or another kind of `ToolWaiting`."""
         return self.fact.kind
 
     @property
     def question(self) -> str:
+        """What to ask the person."""
         return self.fact.question
 
     @property
-    def arguments(self) -> Any:
+    def arguments(self) -> object:
+        """The checked arguments of the call; as the model wrote them, if they were not checked."""
         return self.call.arguments if self.call.given is None else dict(self.call.given)
 
 
 @dataclass(frozen=True, slots=True)
 class Paused:
-    """Every open call waits for a person. Go on with the decisions, in this process or another."""
+    """The turn is paused: every open call waits for a person. Continue with decisions, in this process or another.
+
+    `waiting` has the calls and what to ask. `usage` counts the tokens of the turn so far.
+    """
 
     waiting: tuple[Waiting, ...]
     conversation_id: str = ""
@@ -169,7 +182,11 @@ class Paused:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The turn is over: the last text, the answer as an object where there is one, and why it ended."""
+    """The turn is over.
+
+    `text` is the answer, `value` the answer as an object if there is one. `reason` says why the turn ended, "answered"
+    if the model answered. `usage` counts the tokens of all model calls of the turn.
+    """
 
     text: str
     reason: str = "answered"
@@ -180,7 +197,10 @@ class Finished:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What `around_run` is given: one turn, or what is left of it."""
+    """What `around_run` receives: one turn, or the rest of a turn that is continued.
+
+    `said` is the user's message, None if a turn is continued. `turn` has the facts so far.
+    """
 
     conversation_id: str
     caller: Caller | None
@@ -190,11 +210,14 @@ class Run:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What `around_round` is given: the open calls of a reply, in the model's order.
+    """What `around_round` receives: the open calls of a reply, in the model's order.
 
-    A layer answers some of them, yields the round with the others, and returns all answers by call id: a `ToolResult`,
-    or a `ToolWaiting` where a person is asked first. `tools` are the live definitions by call id, `now` is the driver's
-    time in seconds since the epoch. `questions` by call id are for a layer that knows better what to ask a person.
+    A layer answers some of them, yields the round with the others, and returns all answers by call id. An answer is a
+    `ToolResult`, or a `ToolWaiting` if a person is asked first.
+
+    `approved` has the approvals of calls, `delegated` the decisions about something that a call began, and `tools` the
+    current definitions, each by call id. `now` is the driver's time in seconds since the epoch. A layer that knows
+    better what to ask a person puts that into `questions`, by call id.
     """
 
     calls: tuple[JudgedCall, ...]
@@ -207,23 +230,25 @@ class Round:
     questions: Mapping[str, str] = field(default_factory=dict)
     delegated: Mapping[str, ToolApproved | ToolDenied] = field(default_factory=dict)
 
-    def call(self, asked: JudgedCall) -> Call:
-        """One of the calls as `around_tool` will be given it."""
-        decided = self.delegated.get(asked.id)
-        return Call(asked, self.turn, self.conversation_id, self.caller, self.approved.get(asked.id), decided)
+    def call(self, judged: JudgedCall) -> Call:
+        """One of the calls, as `around_tool` will receive it."""
+        decision = self.delegated.get(judged.id)
+        return Call(judged, self.turn, self.conversation_id, self.caller, self.approved.get(judged.id), decision)
 
-    def without(self, answered: Iterable[str]) -> Round:
-        """The round with the calls that have no answer yet."""
-        gone = frozenset(answered)
+    def without(self, call_ids: Iterable[str]) -> Round:
+        """The round without the calls with these ids, which have an answer."""
+        gone = frozenset(call_ids)
         return replace(self, calls=tuple(call for call in self.calls if call.id not in gone)) if gone else self
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """What `around_tool` is given: one call that is about to run. Its answer is a `ToolResult`.
+    """What `around_tool` receives: one call that is about to run. Its answer is a `ToolResult`.
 
-    It may also be a `ToolWaiting`: the tool ran, and something is to be decided before it can go on. Where that was
-    "delegated", `delegated` is what was decided.
+    The answer may also be a `ToolWaiting`: the tool ran, and a person has to decide something before it can continue.
+
+    `judged` is the call with what was decided about it when it arrived. `approved` is the approval of a person, if the
+    call needed one. `delegated` is the decision about something the call began, if it waited for that.
     """
 
     judged: JudgedCall
@@ -234,14 +259,14 @@ class Call:
     delegated: ToolApproved | ToolDenied | None = None
 
     @property
-    def arguments(self) -> Mapping[str, Any]:
-        """What the tool gets."""
+    def arguments(self) -> JsonObject:
+        """The arguments the tool gets: those a person approved, otherwise the checked ones."""
         if self.approved is not None and self.approved.arguments is not None:
             return self.approved.arguments
         return self.judged.given or {}
 
-    def answer(self, status: Status, content: str, data: Any = None) -> ToolResult:
-        """An answer in the place of the tool's."""
+    def answer(self, status: Status, content: str, data: object = None) -> ToolResult:
+        """An answer to this call, in place of the tool's."""
         return ToolResult(self.judged.id, self.judged.name, status, content, data)
 
 
@@ -250,49 +275,56 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Approve:
-    """The call may run, with other arguments if some are given. `remember`: "tool" or "session"; see `approval`."""
+    """The call may run.
 
-    arguments: Mapping[str, Any] | None = None
+    `arguments` replace those of the call; None leaves them. `remember` is "tool" or "session" to approve later calls as
+    well; see the layer `approval`.
+    """
+
+    arguments: JsonObject | None = None
     remember: str = ""
 
     def __post_init__(self) -> None:
         if self.remember not in ("", "tool", "session"):
-            raise SetupError(f"an approval is remembered for the 'tool' or the 'session', not for {self.remember!r}")
-        given: object = self.arguments
-        if given is not None and not isinstance(given, Mapping):
-            raise SetupError(f"the arguments of an approval are an object, or None to leave them, not {given!r}")
+            raise SetupError(f"remember must be 'tool', 'session' or '', not {self.remember!r}")
+        arguments: object = self.arguments
+        if arguments is not None and not isinstance(arguments, Mapping):
+            raise SetupError(
+                f"the arguments of Approve must be a mapping, or None to leave them as they are, not {arguments!r}"
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class Deny:
-    """The call may not run."""
+    """The call may not run. The model reads the `reason`, if there is one."""
 
     reason: str = ""
 
     def __post_init__(self) -> None:
         reason: object = self.reason
         if not isinstance(reason, str):
-            raise SetupError(f"the reason of a refusal is text, not {reason!r}")
+            raise SetupError(f"the reason of Deny must be a text, not {reason!r}")
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a person answered to a call that asked something; it is the call's result.
+    """A person's answer to a call that asked something; it becomes the call's result.
 
-    `said` is a message of the user that the model reads after the round: an image, for one, which no result can hold.
+    `content` is for the model, `data` for the program. `said` is a message of the user that the model reads after the
+    round, for example with an image, which a result cannot hold.
     """
 
     content: str
-    data: Any = None
+    data: object = None
     said: UserSaid | None = None
 
     def __post_init__(self) -> None:
         content: object = self.content
         said: object = self.said
         if not isinstance(content, str):
-            raise SetupError(f"an answer is text, not {content!r}; `data` may hold an object beside it")
+            raise SetupError(f"the content of Answer must be a text, not {content!r}; pass an object as `data`")
         if said is not None and not isinstance(said, UserSaid):
-            raise SetupError(f"what the user said beside an answer is a UserSaid, not {said!r}")
+            raise SetupError(f"said of Answer must be a UserSaid or None, not {said!r}")
 
 
 Decision = Approve | Deny | Answer

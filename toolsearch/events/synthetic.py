@@ -1,8 +1,6 @@
-"""Every answer the loop gives in a tool's place: what happened, then what to do next."""
+"""Every answer that the loop gives in a tool's place. Each says what happened, then what to do next."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from toolsearch.calls import Status, ToolResult
 from toolsearch.events.facts import JudgedCall
@@ -31,18 +29,18 @@ __all__ = [
 ]
 
 
-def _said(call: JudgedCall, status: Status, text: str, data: Any = None) -> ToolResult:
+def _answer(call: JudgedCall, status: Status, text: str, data: object = None) -> ToolResult:
     return ToolResult(call.id, call.name, status, f"{call.name!r} {text}", data)
 
 
 def declined(call: JudgedCall, reason: str = "") -> ToolResult:
     """A person decided that the call may not run."""
-    said = f" ({reason})" if reason else ""
+    why = f" ({reason})" if reason else ""
     text = (
-        f"did not run: it was declined{said}. That is a decision, not an error: do not try again or work around it in "
+        f"did not run: it was declined{why}. That is a decision, not an error: do not try again or work around it in "
         "this turn; acknowledge it and go on without."
     )
-    return _said(call, "denied", text, {"rejected": True, "reason": reason or "rejected by the user"})
+    return _answer(call, "denied", text, {"rejected": True, "reason": reason or "rejected by the user"})
 
 
 def declined_before(call: JudgedCall) -> ToolResult:
@@ -51,78 +49,80 @@ def declined_before(call: JudgedCall) -> ToolResult:
         "did not run: it was declined earlier in this turn, and nobody was asked again. That decision stands until the "
         "user says something new: acknowledge it and go on without."
     )
-    return _said(call, "denied", text, {"rejected": True, "reason": "declined earlier in this turn"})
+    return _answer(call, "denied", text, {"rejected": True, "reason": "declined earlier in this turn"})
 
 
 def expired(call: JudgedCall, kind: str = "approval") -> ToolResult:
     """Nobody decided, or answered, in time."""
     if kind != "approval":
-        return _said(
+        return _answer(
             call, "expired", "got no answer: nobody answered in time. Do not ask again in this turn; go on without it."
         )
     text = "did not run: nobody approved it in time. Do not try again in this turn; say so."
-    return _said(call, "expired", text, {"rejected": True, "reason": "nobody decided in time", "expired": True})
+    return _answer(call, "expired", text, {"rejected": True, "reason": "nobody decided in time", "expired": True})
 
 
 def ask_failed(call: JudgedCall) -> ToolResult:
-    """Whoever was to decide could not be asked."""
+    """The person who was to decide could not be asked."""
     text = "did not run: it needs an approval, and nobody could be asked. Do not try again in this turn; say so."
-    return _said(call, "denied", text, {"rejected": True, "reason": "asking failed"})
+    return _answer(call, "denied", text, {"rejected": True, "reason": "asking failed"})
 
 
 def refused(call: JudgedCall, reason: str) -> ToolResult:
-    """The program's own check says no."""
-    said = reason.rstrip(" .") or "a check of the program refused it"
-    text = f"did not run: {said}. Do not try it again unchanged: correct what is wrong, or go on without it."
-    return _said(call, "denied", text, {"rejected": True, "reason": said})
+    """A check of the program refused the call."""
+    why = reason.rstrip(" .") or "a check of the program refused it"
+    text = f"did not run: {why}. Do not try it again unchanged: correct what is wrong, or go on without it."
+    return _answer(call, "denied", text, {"rejected": True, "reason": why})
 
 
 def check_failed(call: JudgedCall) -> ToolResult:
-    """The program's own check raised."""
+    """A check of the program raised an exception."""
     text = "did not run: the check before it failed. Do not try again in this turn; say so."
-    return _said(call, "denied", text)
+    return _answer(call, "denied", text)
 
 
 def unavailable(call: JudgedCall) -> ToolResult:
-    """The caller may not use the tool: the words are those for a tool that does not exist."""
-    return _said(call, "unknown", "did not run: there is no such tool. Use a listed tool, or search for another.")
+    """The caller may not use the tool. The text is the one for a tool that does not exist."""
+    return _answer(call, "unknown", "did not run: there is no such tool. Use a listed tool, or search for another.")
 
 
 def limited(call: JudgedCall, text: str) -> ToolResult:
     """A limit of the turn is reached; `text` says which, and what to do."""
-    return _said(call, "limit", f"did not run: {text}")
+    return _answer(call, "limit", f"did not run: {text}")
 
 
 def not_run(call: JudgedCall) -> ToolResult:
-    """The program takes the reply as it is, and runs none of its calls."""
-    return _said(
+    """The program ended the turn with this reply, and runs none of its calls."""
+    return _answer(
         call, "cancelled", "did not run: the program ended the turn here. Call it again if it is still needed."
     )
 
 
 def deferred(call: JudgedCall, most: int) -> ToolResult:
-    """A person is asked no more than so many things at once."""
+    """A person is asked at most `most` things at once."""
     at_once = "one thing" if most == 1 else f"{most} things"
-    return _said(call, "limit", f"did not run: the user is asked {at_once} at a time. Call it again in the next step.")
+    return _answer(
+        call, "limit", f"did not run: the user is asked {at_once} at a time. Call it again in the next step."
+    )
 
 
 def not_provided(call: JudgedCall, reason: str = "") -> ToolResult:
-    """The person who was asked gave nothing."""
-    said = f" ({reason})" if reason else ""
-    text = f"got no answer: the user provided nothing{said}. Do not ask again in this turn; go on without it."
-    return _said(call, "denied", text)
+    """The person who was asked gave no answer."""
+    why = f" ({reason})" if reason else ""
+    text = f"got no answer: the user provided nothing{why}. Do not ask again in this turn; go on without it."
+    return _answer(call, "denied", text)
 
 
 def gate_failed(call: JudgedCall) -> ToolResult:
-    """The layer that was to judge the call raised."""
+    """The layer that was to judge the call raised an exception."""
     text = "did not run: it needs an approval, and asking for it failed. Do not try again in this turn; say so."
-    return _said(call, "denied", text)
+    return _answer(call, "denied", text)
 
 
 def interrupted(call: JudgedCall) -> ToolResult:
-    """The process that had begun the call did not finish it."""
+    """The process that began the call did not finish it."""
     text = "was interrupted: it was begun, and its outcome is not known. Check before you try again."
-    return _said(call, "interrupted", text)
+    return _answer(call, "interrupted", text)
 
 
 def stopped(call: JudgedCall, *, cancelled: bool, begun: bool) -> ToolResult:
@@ -130,45 +130,45 @@ def stopped(call: JudgedCall, *, cancelled: bool, begun: bool) -> ToolResult:
     status: Status = "cancelled" if cancelled else "interrupted"
     why = "the user stopped the turn" if cancelled else "the program ended the turn"
     state = "it may still be running" if begun else "it did not run"
-    return _said(call, status, f"was {status}: {why}, and {state}. Ask before you try again.")
+    return _answer(call, status, f"was {status}: {why}, and {state}. Ask before you try again.")
 
 
 def changed(call: JudgedCall) -> ToolResult:
-    """The tool was changed after its call was judged."""
+    """The definition of the tool changed after its call was judged."""
     text = "did not run: the tool has changed since this call was made. Call it again as it is defined now."
-    return _said(call, "expired", text)
+    return _answer(call, "expired", text)
 
 
 def timed_out(call: JudgedCall, error: TimeoutError) -> ToolResult:
     """The tool did not answer in time."""
-    return _said(call, "timed_out", f"timed out: {error}. It may still be running. Check before you try again.")
+    return _answer(call, "timed_out", f"timed out: {error}. It may still be running. Check before you try again.")
 
 
 def failed(call: JudgedCall, error: BaseException) -> ToolResult:
-    """A layer around the tool raised, or the tool ended without an answer."""
-    return _said(call, "failed", f"failed: {type(error).__name__}: {str(error)[:2_000]}. Say what happened.")
+    """A layer around the tool raised an exception, or the tool ended without an answer."""
+    return _answer(call, "failed", f"failed: {type(error).__name__}: {str(error)[:2_000]}. Say what happened.")
 
 
 def too_deep(call: JudgedCall, depth: int) -> ToolResult:
-    """Agents have called each other too deep."""
+    """Agents call each other too deep."""
     text = f"did not run: agents may call each other {depth} deep, and this is deeper. Do the task yourself, or say so."
-    return _said(call, "limit", text)
+    return _answer(call, "limit", text)
 
 
 def not_passed_on(call: JudgedCall) -> ToolResult:
-    """An agent that was called waits for a person, and nobody can be asked from here."""
+    """A called agent waits for a person, and nobody can be asked from here."""
     text = (
         "stopped: it waits for a decision of a person, who cannot be asked from here. Do not try again in this turn; "
         "say so."
     )
-    return _said(call, "interrupted", text)
+    return _answer(call, "interrupted", text)
 
 
 def said_nothing(call: JudgedCall, reason: str) -> ToolResult:
-    """An agent that was called ended its turn without a word."""
-    return _said(call, "failed", f"ended without an answer: {reason}. Ask it for less, or go on without it.")
+    """A called agent ended its turn without a text."""
+    return _answer(call, "failed", f"ended without an answer: {reason}. Ask it for less, or go on without it.")
 
 
 def unanswered(call: JudgedCall) -> ToolResult:
-    """The layers gave no answer."""
-    return _said(call, "failed", "has no answer: a layer of the program gave none, and it may have run. Say so.")
+    """No layer gave an answer."""
+    return _answer(call, "failed", "has no answer: a layer of the program gave none, and it may have run. Say so.")

@@ -1,4 +1,4 @@
-"""What a layer may look back on: the facts of the turn so far, counted."""
+"""The facts of the turn so far, for layers to look at and count."""
 
 from __future__ import annotations
 
@@ -27,16 +27,18 @@ __all__ = ["TurnView", "fingerprint", "is_one_of"]
 
 
 def fingerprint(call: JudgedCall) -> str:
-    """What is called with what, the same for arguments that mean the same: neither order nor spelling counts."""
-    given = call.arguments if call.given is None else call.given
-    if isinstance(given, str):
+    """A text for the tool and the arguments of a call; arguments that mean the same give the same text."""
+    arguments = call.arguments if call.given is None else call.given
+    if isinstance(arguments, str):
         with suppress(ValueError):
-            given = json.loads(given)
-    return f"{call.tool or call.name}|{json.dumps(clean_json(given), sort_keys=True, ensure_ascii=False, default=str)}"
+            arguments = json.loads(arguments)
+    return (
+        f"{call.tool or call.name}|{json.dumps(clean_json(arguments), sort_keys=True, ensure_ascii=False, default=str)}"
+    )
 
 
 def is_one_of(call: JudgedCall, tools: Collection[str]) -> bool:
-    """Whether a call is of one of these tools, given by id, by name, or by the name the model calls them by."""
+    """Whether a call is to one of these tools, which are given by id, by name, or by the name the model uses."""
     return call.tool in tools or call.name in tools or call.tool.rpartition("/")[2] in tools
 
 
@@ -44,7 +46,7 @@ def is_one_of(call: JudgedCall, tools: Collection[str]) -> bool:
 class TurnView:
     """The facts since the user's last message, and the whole journal for what is remembered longer.
 
-    `journal` holds all facts of the conversation, `began` is the place where this turn begins.
+    `journal` holds all facts of the conversation; `began` is the place in it where this turn begins.
     """
 
     journal: Sequence[Event] = ()
@@ -52,31 +54,33 @@ class TurnView:
 
     @classmethod
     def of(cls, journal: Sequence[Event]) -> TurnView:
-        """The turn that is going on, or the last one."""
+        """The current turn of a journal, or its last one."""
         began = next((at for at in range(len(journal) - 1, -1, -1) if isinstance(journal[at], RunBegan)), 0)
         return cls(tuple(journal), began)
 
     @cached_property
     def facts(self) -> tuple[Event, ...]:
+        """All facts of this turn, in order."""
         return tuple(self.journal[self.began :])
 
     @cached_property
     def said(self) -> str:
-        """What the user said last in this turn."""
+        """The user's last message in this turn."""
         return next((e.text for e in reversed(self.facts) if isinstance(e, UserSaid)), "")
 
     @cached_property
     def replies(self) -> tuple[ModelReplied, ...]:
+        """The replies of the model so far, in order."""
         return tuple(e for e in self.facts if isinstance(e, ModelReplied))
 
     @property
     def rounds(self) -> int:
-        """Replies with calls so far, the one being worked on counted."""
+        """The number of replies with calls so far, including the current one."""
         return sum(1 for reply in self.replies if reply.calls)
 
     @cached_property
     def calls(self) -> tuple[JudgedCall, ...]:
-        """All calls so far, in order, those of the round that is going on counted."""
+        """All calls so far, in order, including those of the current round."""
         return tuple(call for reply in self.replies for call in reply.calls)
 
     @cached_property
@@ -86,13 +90,13 @@ class TurnView:
 
     @cached_property
     def denied(self) -> frozenset[str]:
-        """The tools (ids; names where there is none) that a person declined in this turn."""
+        """The ids of the tools that a person declined in this turn; the name where a call has no tool."""
         declined = {e.call_id for e in self.facts if isinstance(e, ToolDenied)}
         return frozenset(call.tool or call.name for call in self.calls if call.id in declined)
 
     @cached_property
     def usage(self) -> Usage:
-        """Of all model calls of the turn."""
+        """The usage of all model calls of the turn."""
         return sum((e.usage for e in self.facts if isinstance(e, ModelCalled)), Usage())
 
     def notes(self, layer: str, *, whole: bool = False) -> list[Any]:

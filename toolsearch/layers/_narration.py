@@ -150,7 +150,7 @@ class Narration:
     def _tools(self, event: Tools) -> Iterator[TraceLine]:
         loaded = () if isinstance(event, ToolsUnloaded) else event.loaded
         unloaded = () if isinstance(event, ToolsRevealed) else event.unloaded
-        changed = event.told if isinstance(event, ToolsUnloaded) else ()
+        changed = event.notices if isinstance(event, ToolsUnloaded) else ()
         if loaded or isinstance(event, ToolsFound):
             yield TraceLine("loaded", self._cut(", ".join(loaded) or "nothing new"))
         if unloaded:

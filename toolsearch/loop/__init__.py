@@ -1,11 +1,12 @@
 """The agent loop: a conversation as a state machine, and drivers that do what it asks for.
 
 agent         Agent: the front door                            conversation  facts in, commands out: the state machine
-turn_loop     one turn, written once as a generator            model_step    one reply of a model
-round_step    one round of calls                               turn_io       what a turn does through its driver
-effects       what the loop asks of its driver                 drivers       the two: with threads, and with tasks
-activities    what runs in the background                      resumption    going on where a journal ends
-layering      layers around a step, for sync and async         trampoline    what sends into a generator
+batch         the open calls of one reply                      turn_loop     one turn, written once as a generator
+model_step    one reply of a model                             round_step    one round of calls
+turn_io       what a turn does through its driver              effects       what the loop asks of its driver
+drivers       one with threads, one with tasks                 activities    work that runs in the background
+resumption    continuing where a journal ends                  layering      layers around a step, for sync and async
+trampoline    the one place that sends into a generator
 """
 
 from toolsearch.loop.agent import Agent

@@ -1,6 +1,7 @@
-"""What runs in the background: a layer's own work, a call of the model, calls of tools; each for threads and for tasks.
+"""Work that runs in the background: a layer's own function, a call of the model, or calls of tools.
 
-An activity posts what comes of it and ends. It takes nothing in and writes nothing down; its driver does.
+Each activity has a variant for threads and one for tasks. It posts its results and ends. It never touches the
+conversation or the store; only the turn's driver does.
 """
 
 from __future__ import annotations
@@ -11,16 +12,16 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from toolsearch.calls import ToolCall, ToolResult
 from toolsearch.errors import SetupError
 from toolsearch.events import synthetic
 from toolsearch.events.facts import JudgedCall, Reply, ToolsFound, ToolWaiting
 from toolsearch.events.requests import Call, CallModel
-from toolsearch.loop.layering import Perform, adrive, arun_function, drive, layered, name_of, run_function
+from toolsearch.loop.layering import Perform, Steps, adrive, arun_function, drive, layered, name_of, run_function
 from toolsearch.protocols import Layer, Model
 from toolsearch.session.call_plans import CallPlan
 from toolsearch.session.session import Session
@@ -32,89 +33,92 @@ __all__ = ["Activity", "CallOutcome", "FunctionActivity", "ModelActivity", "Tool
 
 log = logging.getLogger("toolsearch")
 
-Post = Callable[[Any], object]
+Post = Callable[[object], object]
 
 
 class Activity(Protocol):
-    """Returns or raises at its end. `arun` is what `astream` runs."""
+    """Something that runs in the background until it returns or raises. `run` runs in a thread, `arun` as a task."""
 
-    def run(self, post: Post) -> Any: ...
-    async def arun(self, post: Post) -> Any: ...
+    def run(self, post: Post) -> object: ...
+    async def arun(self, post: Post) -> object: ...
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionActivity:
-    """A layer's own work."""
+    """A layer's own function."""
 
-    function: Callable[[], Any]
+    function: Callable[[], object]
 
-    def run(self, post: Post) -> Any:
+    def run(self, post: Post) -> object:
         return run_function(self.function)
 
-    async def arun(self, post: Post) -> Any:
+    async def arun(self, post: Post) -> object:
         return await arun_function(self.function)
 
 
 @dataclass(frozen=True, slots=True)
 class ModelActivity:
-    """A call of the model, whose deltas are posted."""
+    """A call of the model; the deltas of its reply are posted."""
 
     model: Model
     request: CallModel
-    stopped: threading.Event  # nobody waits for the reply any more
+    stopped: threading.Event  # set when nobody waits for the reply any more
 
-    def run(self, post: Post) -> Any:
-        given = run_function(lambda: self.model(self.request))
-        if hasattr(given, "__aiter__"):
+    def run(self, post: Post) -> object:
+        answer: object = run_function(lambda: self.model(self.request))
+        if hasattr(answer, "__aiter__"):
             raise SetupError(f"the model {self.model!r} is async: use `await agent.arun(…)` or `agent.astream(…)`")
-        return self._drain(given, post)
+        return self._drain(answer, post)
 
-    def _drain(self, given: Any, post: Post) -> Any:
-        if isinstance(given, Reply) or not hasattr(given, "__next__"):
-            return given
-        last: Any = None
-        for last in given:
+    def _drain(self, answer: object, post: Post) -> object:
+        """Posts the deltas of an iterator and returns its last item; any other answer is returned as it is."""
+        if isinstance(answer, Reply) or not isinstance(answer, Iterator):
+            return answer
+        last: object = None
+        for last in answer:
             if self.stopped.is_set():
-                given.close() if hasattr(given, "close") else None
+                if (close := getattr(answer, "close", None)) is not None:
+                    close()
                 break
             if not isinstance(last, Reply):
                 post(last)
         return last
 
-    async def arun(self, post: Post) -> Any:
+    async def arun(self, post: Post) -> object:
         model = self.model
-        own = type(model).__call__  # of an object that can be called
+        answer: object
+        own = type(model).__call__  # the model may be an object with an async `__call__`
         is_async = any(inspect.iscoroutinefunction(f) or inspect.isasyncgenfunction(f) for f in (model, own))
         if not is_async:
             loop = asyncio.get_running_loop()
 
-            def ask() -> Any:
-                given = model(self.request)
-                if inspect.isawaitable(given) or hasattr(given, "__aiter__"):
-                    return given
-                return self._drain(given, lambda delta: loop.call_soon_threadsafe(post, delta))
+            def ask() -> object:
+                answer = model(self.request)
+                if inspect.isawaitable(answer) or hasattr(answer, "__aiter__"):
+                    return answer
+                return self._drain(answer, lambda delta: loop.call_soon_threadsafe(post, delta))
 
-            given = await in_thread(ask)
+            answer = await in_thread(ask)
         else:
-            given = model(self.request)
-        if inspect.isawaitable(given):
-            given = await given
-        if not hasattr(given, "__aiter__"):
-            return given
-        last: Any = None
+            answer = model(self.request)
+        if inspect.isawaitable(answer):
+            answer = await answer
+        if not isinstance(answer, AsyncIterable):
+            return answer
+        last: object = None
         try:
-            async for last in given:
+            async for last in answer:
                 if not isinstance(last, Reply):
                     post(last)
         finally:
-            if hasattr(given, "aclose"):
-                await given.aclose()
+            if (aclose := getattr(answer, "aclose", None)) is not None:
+                await aclose()
         return last
 
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What came of one call; `by` names the layer that answered it in the tool's place."""
+    """The outcome of one call; `by` names the layer that answered it in the tool's place."""
 
     call: JudgedCall
     result: ToolResult | ToolWaiting
@@ -125,10 +129,10 @@ class CallOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ToolActivity:
-    """Calls to be answered one after another, each through the layers.
+    """Calls to answer one after another, each through the layers.
 
-    What was `decided` about a call, by its id, is what is performed. The tools of calls in `fixed` (ids) run only with
-    the definition that was judged.
+    `decided` has what was decided about each call, by its id; that is what is performed. The calls in `fixed` (ids) run
+    only if the tool still has the definition that was judged.
     """
 
     layers: list[Layer]
@@ -146,7 +150,7 @@ class ToolActivity:
             began = self._begin(call)
             try:
                 result = _checked_result(call, drive(self._steps(call), self._perform, post))
-            except SetupError:  # of a layer; what a tool raises is an answer already
+            except SetupError:  # from a layer; what a tool raises is an answer already
                 raise
             except Exception as error:
                 result = _layer_failed(call, error)
@@ -167,11 +171,11 @@ class ToolActivity:
         in_call(call.judged.id)
         return time.monotonic()
 
-    def _steps(self, call: Call) -> Any:
+    def _steps(self, call: Call) -> Steps[Call]:
         return layered(self.layers, "around_tool", answered=self._note_answer)(call)
 
     def _note_answer(self, layer: Layer, call: Call, passed: Call | None) -> None:
-        """A layer that call for nothing inside has answered by itself; one outside it may change that answer."""
+        """Remembers a layer that yielded nothing: it answered by itself. An outer one may replace that answer."""
         if passed is None:
             self.answered_by[call.judged.id] = name_of(layer)
 
@@ -186,7 +190,7 @@ class ToolActivity:
         call = wanted.request
         self.answered_by.pop(call.judged.id, None)
         seconds = _least(wanted.seconds, self.seconds)
-        if self.stopped.is_set():  # a layer tries again what nobody waits for
+        if self.stopped.is_set():  # a layer retries a call that nobody waits for any more
             return synthetic.stopped(call.judged, cancelled=True, begun=False)
         if seconds is None or seconds > TIMEOUT_SECONDS:
             return self._answer(call, self.stopped)
@@ -210,7 +214,7 @@ class ToolActivity:
         self.answered_by.pop(call.judged.id, None)
         seconds = _least(wanted.seconds, self.seconds)
         flag = threading.Event() if seconds is not None else self.stopped
-        before = self._found_ids()
+        before = self._loaded_ids()
         plan = self._plan(call)
         if isinstance(plan, ToolResult):
             return plan
@@ -220,38 +224,38 @@ class ToolActivity:
         except TimeoutError:
             flag.set()
             raise TimeoutError(f"no answer within {seconds or 0:g} s") from None
-        self._keep_found(call, before)
+        self._note_search(call, before)
         return result
 
     def _answer(self, call: Call, flag: threading.Event) -> ToolResult:
-        before = self._found_ids()
+        before = self._loaded_ids()
         plan = self._plan(call)
         if isinstance(plan, ToolResult):
             return plan
         result = self.session.perform(plan, cancelled=flag)
-        self._keep_found(call, before)
+        self._note_search(call, before)
         return result
 
     def _plan(self, call: Call) -> CallPlan | ToolResult:
-        """What was decided about the call when it came; a layer that changed the call has it decided anew."""
+        """The plan from what was decided when the call arrived. A call that a layer changed is decided again."""
         judged = call.judged
         if self.decided.get(judged.id) is not judged:
             return self.session.decide(ToolCall(judged.id, judged.name, call.arguments))
         if judged.kind == "search":
             return self.session.decide_again(ToolCall(judged.id, judged.name, judged.arguments), "")
         edited = call.approved is not None and call.approved.arguments is not None
-        made = ToolCall(judged.id, judged.name, call.arguments)
-        plan = self.session.decide_again(made, judged.tool, checked="" if edited else judged.digest)
+        again = ToolCall(judged.id, judged.name, call.arguments)
+        plan = self.session.decide_again(again, judged.tool, checked="" if edited else judged.digest)
         if judged.id in self.fixed and plan.tool is not None and plan.tool.digest != judged.digest:
             return synthetic.changed(judged)
         return plan
 
-    def _found_ids(self) -> tuple[str, ...]:
+    def _loaded_ids(self) -> tuple[str, ...]:
         return tuple(tool.id for tool in self.session.loaded)
 
-    def _keep_found(self, call: Call, before: tuple[str, ...]) -> None:
+    def _note_search(self, call: Call, before: tuple[str, ...]) -> None:
         if call.judged.kind == "search":
-            now, call_id = self._found_ids(), call.judged.id
+            now, call_id = self._loaded_ids(), call.judged.id
             loaded, unloaded = (tuple(i for i in a if i not in b) for a, b in ((now, before), (before, now)))
             self.found[call_id] = ToolsFound(call_id, loaded, unloaded, self.session.export())
 

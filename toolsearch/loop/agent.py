@@ -1,4 +1,4 @@
-"""The front door of the loop: an agent, which drives conversations and keeps none itself."""
+"""The front door of the loop: an agent runs conversations, and their state is kept in a store."""
 
 from __future__ import annotations
 
@@ -34,13 +34,14 @@ __all__ = ["Agent"]
 
 
 class Agent:
-    """A model, a catalog, and layers around each step; it drives conversations and keeps none itself.
+    """A model, a catalog of tools, and layers around each step. One agent serves any number of conversations.
 
-    `model` takes a `CallModel` and gives a `Reply`, or an iterator of `TextDelta` that ends with a `Reply`; either may
-    be async (see `toolsearch.wires`). `search` is a `ToolSearch`, or what makes one. `layers`: the first is outermost.
-    `observe` are functions that get every event; what they raise is logged. `store` keeps the journals; without one,
-    those of the last conversations are kept in memory. With `defaults` the layers of `toolsearch.layers._defaults` go
-    before the others, but for those whose name one of the others has.
+    `model` takes a `CallModel` and returns a `Reply`, or an iterator of `TextDelta` that ends with a `Reply`; either
+    may be async. See `toolsearch.wires`. `search` is a `ToolSearch`, or something to make one from: a catalog or a list
+    of tools. `system` is the system text. The first of the `layers` is the outermost. `observe` is one function or
+    several that get every event; exceptions they raise are logged. `store` keeps the journals; without one, the last
+    conversations are kept in memory. With `defaults` the default layers go before yours, except those that one of yours
+    replaces by having the same name. `clock` returns seconds since the epoch.
     """
 
     def __init__(
@@ -60,17 +61,19 @@ class Agent:
         checks.having("store", store, *checks.STORE, none="to keep the last conversations in memory")
         checks.flag("defaults", defaults)
         checks.function("clock", clock, "that gives seconds since the epoch")
-        found = search if isinstance(search, ToolSearch) else ToolSearch(search)
+        tool_search = search if isinstance(search, ToolSearch) else ToolSearch(search)
         chosen = checked_layers(layers)
         if defaults:
             from toolsearch.layers._defaults import default_layers
 
             chosen = [*default_layers(chosen), *chosen]
-        self.parts = AgentParts(model, found, system, chosen, _observers(observe), clock)
+        self.parts = AgentParts(model, tool_search, system, chosen, _observers(observe), clock)
         self._live: dict[str, TurnLoop] = {}
         brought = next((each.store for each in chosen if isinstance(each, StoreLayer) and each.store is not None), None)
         own = store if store is not None else brought
-        self.store: JournalStore = own if own is not None else RecentJournals(found.settings.max_sessions, self._live)
+        self.store: JournalStore = (
+            own if own is not None else RecentJournals(tool_search.settings.max_sessions, self._live)
+        )
         self._lock = threading.Lock()
 
     def run(
@@ -81,14 +84,15 @@ class Agent:
         caller: Caller | None = None,
         decisions: Mapping[str, Decision | bool] | None = None,
     ) -> Result:
-        """Works on what the user said until there is an answer, or a person has to decide.
+        """Works on the user's message until there is an answer, or a person has to decide.
 
-        Without `said` it goes on where the conversation stopped: with `decisions` by call id for a `Paused`, or after a
-        crash. What is said to a paused conversation declines what was waiting. Raises what the model raises; the
-        conversation stays whole then. Raises `StateError` if the conversation is being worked on, or has nothing to do.
+        Without a message (`said`) it continues where the conversation stopped: after a `Paused`, with `decisions` by
+        call id, or after a crash. A message to a paused conversation declines the waiting calls. Raises what the model
+        raises; the conversation stays valid. Raises `StateError` if another run works on the conversation, or if there
+        is no turn to continue.
         """
         *_, result = self.stream(said, conversation_id=conversation_id, caller=caller, decisions=decisions)
-        return result  # type: ignore[return-value]  # the last one is
+        return result  # type: ignore[return-value]  # the last item is the result
 
     async def arun(
         self,
@@ -102,7 +106,7 @@ class Agent:
         result: StreamEvent | Result | None = None
         async for event in self.astream(said, conversation_id=conversation_id, caller=caller, decisions=decisions):
             result = event
-        return result  # type: ignore[return-value]  # the last one is
+        return result  # type: ignore[return-value]  # the last item is the result
 
     def stream(
         self,
@@ -112,9 +116,9 @@ class Agent:
         caller: Caller | None = None,
         decisions: Mapping[str, Decision | bool] | None = None,
     ) -> Iterator[StreamEvent | Result]:
-        """As `run`, giving every event as it happens, and the result at the end. Closing it cancels the turn."""
+        """As `run`, but yields every event as it happens, and the result at the end. Closing it cancels the turn."""
         inbox: queue.SimpleQueue[InboxItem] = queue.SimpleQueue()
-        request = RunRequest(_id(conversation_id), caller, _said(said), {} if decisions is None else decisions)
+        request = RunRequest(_id(conversation_id), caller, _user_message(said), {} if decisions is None else decisions)
         turn = self._begin(request, inbox.put)
         try:
             yield from drive_turn(turn, self.store, inbox, is_stored=bool(conversation_id))
@@ -136,7 +140,7 @@ class Agent:
         def post(item: InboxItem) -> None:
             loop.call_soon_threadsafe(inbox.put_nowait, item)
 
-        request = RunRequest(_id(conversation_id), caller, _said(said), {} if decisions is None else decisions)
+        request = RunRequest(_id(conversation_id), caller, _user_message(said), {} if decisions is None else decisions)
         turn = self._begin(request, post)
         events = adrive_turn(turn, self.store, inbox, is_stored=bool(conversation_id))
         try:
@@ -149,7 +153,7 @@ class Agent:
                 self._end(turn)
 
     def cancel(self, conversation_id: str) -> bool:
-        """Stops the turn of a conversation, from any thread; says whether one was going on.
+        """Stops the turn of a conversation, from any thread; returns whether there was one.
 
         Every open call is answered as cancelled. A sync tool cannot be stopped: its `ToolContext.cancelled` is set, and
         what it returns is dropped.
@@ -160,7 +164,7 @@ class Agent:
         return turn is not None
 
     def conversation(self, conversation_id: str, *, caller: Caller | None = None) -> Conversation:
-        """A conversation as its journal has it now: its transcript, what is waiting, what it has found."""
+        """A conversation as its journal has it now, with its transcript, waiting calls and found tools."""
         conversation_id = _id(conversation_id)
         facts = read_events(self.store.load(conversation_id))
         return Conversation.replay(self.parts.search, facts, conversation_id=conversation_id, caller=caller)
@@ -169,7 +173,7 @@ class Agent:
         with self._lock:
             if request.conversation_id in self._live:
                 raise StateError(
-                    f"the conversation {request.conversation_id!r} is being worked on: wait for it, or cancel it first"
+                    f"conversation {request.conversation_id!r} is being worked on: wait for it, or cancel it first"
                 )
             turn = self._live[request.conversation_id] = TurnLoop(self.parts, request, post)
         return turn
@@ -183,13 +187,14 @@ class Agent:
         return f"Agent({self.parts.search!r}, {len(self.parts.layers)} layers)"
 
 
-def _observers(observe: Any) -> list[Callable[[Any], Any]]:
-    """What `observe` names, which may be one function or several."""
-    if callable(observe) or not isinstance(observe, Iterable | None):
-        observe = [observe]
-    observers: list[Callable[[Any], Any]] = list(observe or ())
+def _observers(observe: Observer | Iterable[Observer]) -> list[Observer]:
+    """`observe` as a list; it may be one function or several."""
+    wanted, value = "that takes an event, or several of them", observe
+    if not isinstance(value, Iterable | None):
+        checks.function("observe", value, wanted)
+    observers = [observe] if callable(observe) else list(observe or ())
     for each in observers:
-        checks.function("observe", each, "that takes an event, or several of them")
+        checks.function("observe", each, wanted)
         if is_async(each):
             raise SetupError(f"the observer {each!r} is async: an observer is a plain function, called for each event")
     return observers
@@ -198,17 +203,17 @@ def _observers(observe: Any) -> list[Callable[[Any], Any]]:
 def _id(conversation_id: str | None) -> str:
     if conversation_id is not None and not (conversation_id and isinstance(conversation_id, str)):
         raise SetupError(
-            f"a conversation id must be text, not {conversation_id!r}; leave it out for a new conversation"
+            f"conversation_id must be a text that is not empty, not {conversation_id!r}; leave it out for a new one"
         )
     return secrets.token_urlsafe(16) if conversation_id is None else clean(conversation_id)
 
 
-def _said(said: str | UserSaid | None) -> UserSaid | None:
+def _user_message(said: str | UserSaid | None) -> UserSaid | None:
     if said is not None and not isinstance(said, str | UserSaid):
-        raise SetupError(f"what the user said must be text or UserSaid, not {said!r}")
+        raise SetupError(f"the user message must be a text or a UserSaid, not {said!r}")
     if not isinstance(said, UserSaid):
         return None if said is None else UserSaid(said)
     text: object = said.text
     if not isinstance(text, str):
-        raise SetupError(f"the text of UserSaid must be text, not {text!r}")
+        raise SetupError(f"text of UserSaid must be a text, not {text!r}")
     return said

@@ -1,4 +1,4 @@
-"""The two drivers of a turn: what the loop asks for is done with threads, or with tasks. They hold no policy."""
+"""The two drivers of a turn: one works with threads, one with tasks. They decide nothing themselves."""
 
 from __future__ import annotations
 
@@ -32,15 +32,18 @@ __all__ = ["adrive_turn", "drive_turn"]
 
 
 class _TurnSteps(Trampoline[Effect, Result]):
-    """The steps of a turn, in a context of its own. Whoever leaves the stream cancels the turn, and it ends first."""
+    """The steps of a turn, in a context of their own. If the consumer stops, the turn is cancelled, and then ends."""
 
     def __init__(self, turn: TurnLoop) -> None:
         self.context = in_conversation(turn.id)
-        super().__init__(turn.steps(), passing=(), run=self.context.run)
-        self.closing: BaseException | None = None  # what made the consumer stop
+        super().__init__(turn.steps(), passing=(), run=self._run_step)
+        self.closing: BaseException | None = None  # the exception that made the consumer stop
+
+    def _run_step(self, step: Callable[..., Effect], value: object) -> Effect:
+        return self.context.run(step, value)
 
     def goes_on(self) -> bool:
-        """As `advance`; at the end of a turn that was left, raises again what made the consumer stop."""
+        """As `advance`; at the end of a cancelled turn it re-raises what made the consumer stop."""
         if isinstance(self.error, GeneratorExit | asyncio.CancelledError | KeyboardInterrupt):
             first, self.closing = self.closing is None, self.error
             self.error = Cancelled() if first else None
@@ -59,14 +62,14 @@ class _TurnSteps(Trampoline[Effect, Result]):
 def drive_turn(
     turn: TurnLoop, store: JournalStore, inbox: queue.SimpleQueue[InboxItem], *, is_stored: bool
 ) -> Iterator[StreamEvent | Result]:
-    """Runs a turn with threads; gives every event as it happens, and the result at the end."""
+    """Runs a turn with threads; yields every event as it happens, and the result at the end."""
     turn.take(read_events(store.load(turn.id)) if is_stored else [])
     steps = _TurnSteps(turn)
     while steps.goes_on():
         with steps:
             match wanted := steps.wanted:
                 case Emit():
-                    if steps.closing is None:  # else nothing is shown any more
+                    if steps.closing is None:  # otherwise nobody consumes events any more
                         yield wanted.event
                 case Append():
                     append(store, turn.id, wanted)
@@ -117,11 +120,11 @@ async def adrive_turn(
 
 
 def append(store: JournalStore, conversation_id: str, wanted: Append) -> None:
-    """Stores facts, whatever comes from the keyboard meanwhile."""
+    """Stores facts, even if Ctrl-C comes meanwhile."""
     facts = [stored(event) for event in wanted.events]
     try:
         store.append(conversation_id, wanted.position, facts)
-    except KeyboardInterrupt:  # it came before the write, or after it
+    except KeyboardInterrupt:  # before the write, or after it
         if len(store.load(conversation_id)) == wanted.position:
             store.append(conversation_id, wanted.position, facts)
         raise
@@ -144,7 +147,7 @@ def _is_in_memory(store: object) -> bool:
 
 
 async def _finish(write: Awaitable[None]) -> None:
-    """Waits for a write to its end, even if the task is cancelled meanwhile: facts are stored one after another."""
+    """Waits until a write has ended, even if the task is cancelled: the next write must not overtake it."""
     running = asyncio.ensure_future(write)
     cancelled: asyncio.CancelledError | None = None
     while not running.done():
@@ -161,7 +164,7 @@ async def _finish(write: Awaitable[None]) -> None:
 
 
 def _run(wanted: Spawn, put: Callable[[InboxItem], None]) -> None:
-    """An activity in its thread."""
+    """Runs an activity in this thread, and puts what it posts and its end into the inbox."""
     try:
         value = wanted.activity.run(lambda posted: put(InboxItem(wanted.key, posted)))
     except BaseException as error:
@@ -171,11 +174,11 @@ def _run(wanted: Spawn, put: Callable[[InboxItem], None]) -> None:
 
 
 async def _arun(wanted: Spawn, put: Callable[[InboxItem], None]) -> None:
-    """An activity as a task."""
+    """As `_run`, as a task."""
     try:
         value = await wanted.activity.arun(lambda posted: put(InboxItem(wanted.key, posted)))
     except asyncio.CancelledError:
-        put(InboxItem(wanted.key, done=True, error=RuntimeError("it was cancelled from inside")))
+        put(InboxItem(wanted.key, done=True, error=RuntimeError("the activity was cancelled from inside")))
         raise
     except BaseException as error:
         put(InboxItem(wanted.key, done=True, error=error))
@@ -184,7 +187,7 @@ async def _arun(wanted: Spawn, put: Callable[[InboxItem], None]) -> None:
 
 
 def _next_item(inbox: queue.SimpleQueue[InboxItem], seconds: float | None) -> InboxItem | None:
-    """Wakes up now and then: an interrupt from the keyboard may come just before the wait, or not end it at all."""
+    """Waits in short intervals: a Ctrl-C may come just before the wait, or may not end it at all."""
     until = math.inf if seconds is None else time.monotonic() + seconds
     while True:
         try:

@@ -1,4 +1,4 @@
-"""What the loop asks of its driver, and what the driver hands it."""
+"""What the loop asks its driver to do, and the items the driver gives it in return."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ StreamEvent = Event | TextDelta | ReplyDiscarded
 
 @dataclass(frozen=True, slots=True)
 class Emit:
-    """Show an event."""
+    """Show an event to the consumer of the stream."""
 
     event: StreamEvent
 
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Append facts to the stored journal, the first of which has this place in it."""
+    """Append facts to the stored journal; `position` is the place of the first one."""
 
     position: int
     events: tuple[Event, ...]
@@ -44,14 +44,14 @@ class Append:
 
 @dataclass(frozen=True, slots=True)
 class Receive:
-    """Give the next item of the inbox; None after so many seconds."""
+    """Return the next item of the inbox, or None after so many seconds."""
 
     seconds: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Spawn:
-    """Start an activity in the background; what it posts carries the key."""
+    """Start an activity in the background; the items it posts carry the key."""
 
     key: int
     activity: Activity
@@ -59,7 +59,7 @@ class Spawn:
 
 @dataclass(frozen=True, slots=True)
 class Abandon:
-    """Stop an activity, if that can be done; nobody waits for it any more."""
+    """Stop an activity if possible; nobody waits for it any more."""
 
     key: int
 
@@ -76,16 +76,16 @@ class InboxItem:
     key: int
     posted: Any = None
     done: bool = False
-    value: Any = None
+    value: object = None
     error: BaseException | None = None
 
 
 class Cancelled(BaseException):
-    """The turn is to stop now."""
+    """The turn has to stop now."""
 
 
 class Overdue(Cancelled):
-    """The turn's own time is over."""
+    """The time limit of the turn is reached."""
 
 
 CANCEL = InboxItem(-1)

@@ -4,24 +4,24 @@ A layer is an object with one or more of four generator functions:
 
     around_run(run)      around_round(round)      around_model(request)      around_tool(call)
 
-Each yields what it was given, or a changed copy, to have it done, gets back what came of it, and returns that or
-something else. It may yield again (a retry), or not at all (a refusal). It does its own work by yielding
+A layer yields the request it received, or a changed copy, to have it done. It is sent the result, and returns that or
+something else. It may yield again (a retry), or not at all (a refusal). For its own work it yields
 
     Sleep(seconds)            to wait
-    Do(function, seconds)     to call a function, in time if that is given; in `arun` it may be async
-    Record(fact)              to write a fact into the journal; what a layer must remember is a `Noted`
-    Within(seconds, request)  to have a request done in time; it raises `TimeoutError` otherwise
+    Do(function, seconds)     to call a function, with an optional time limit; in `arun` it may be async
+    Record(fact)              to write a fact into the journal; a layer remembers things as `Noted` facts
+    Within(seconds, request)  to have a request done within a time limit; `TimeoutError` is raised otherwise
 
-Besides these a layer may have
+A layer may also have
 
-    buffers = True            it may change or refuse a reply: nothing of one is shown before it is whole
-    pieces()                  for each reply an object that changes it while it comes in: `take(delta)` and, at its end,
-                              `rest()` give the deltas to be shown
-    as_stored(fact)           what is kept of a fact, asked before it is stored or shown; quick, without side effects
-    gate = True               it judges calls: where it raises, none of the round runs
+    buffers = True            it may change or refuse a reply, so nothing of a reply is shown before it is complete
+    pieces()                  returns, for each reply, an object that changes the reply while it comes in: its methods
+                              `take(delta)` and, at the end, `rest()` return the deltas to show
+    as_stored(fact)           returns what to keep of a fact, before it is stored or shown; quick, without side effects
+    gate = True               it judges calls; if it raises, none of the round's calls run
 
-Whoever drives a layer decides how these are done, so a layer never blocks and never awaits. Invariants: the first layer
-of a list is outermost; what a step raises is raised where the layer yielded; a layer must not yield while it is closed.
+The driver decides how all this is done, so a layer never blocks and never awaits. Invariants: the first layer of a list
+is the outermost; what a step raises is raised where the layer yielded; a layer must not yield while it is closed.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
 
 from toolsearch.errors import SetupError
 from toolsearch.loop.trampoline import Trampoline
@@ -61,6 +61,7 @@ log = logging.getLogger("toolsearch")
 SEAMS = ("around_run", "around_round", "around_model", "around_tool")
 
 RequestT = TypeVar("RequestT")
+ResultT = TypeVar("ResultT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,17 +72,17 @@ class Perform(Generic[RequestT]):
     seconds: float | None = None
 
 
-# What all layers of a seam yield together: the innermost request, and their own work. What they return is whatever the
-# outermost layer made of it, which the driver judges.
+# What the nested layers yield together: the innermost request, and their own work. They return whatever the outermost
+# layer returns, which the driver then checks.
 Wanted = Perform[RequestT] | Sleep | Do | Record
-Steps = Generator[Wanted[RequestT], Any, Any]
+Steps = Generator[Wanted[RequestT], object, object]
 Inner = Callable[[RequestT], Steps[RequestT]]
 
 Failed = Callable[[Layer, RequestT, BaseException], object]
-"""Gives what takes the place of the answer of a layer that raises by itself; it may raise."""
+"""Returns the answer to use for a layer that raised an error of its own; it may raise instead."""
 
 Answered = Callable[[Layer, RequestT, "RequestT | None"], object]
-"""Hears which layer gave an answer, to what, and what it passed on inside last: None where it asked for nothing."""
+"""Is called with the layer that answered, the request, and what the layer passed on last (None: nothing)."""
 
 
 def layered(
@@ -90,7 +91,7 @@ def layered(
     failed: Failed[RequestT] | None = None,
     answered: Answered[RequestT] | None = None,
 ) -> Inner[RequestT]:
-    """A function from a request to the steps of all layers that have this seam, around the innermost one."""
+    """A function from a request to the steps of all layers that have this method, around the innermost step."""
     steps: Inner[RequestT] = _innermost
     for layer in reversed(list(layers)):
         if getattr(layer, seam, None) is not None:
@@ -104,7 +105,7 @@ def _innermost(request: RequestT) -> Steps[RequestT]:
 
 @dataclass(frozen=True, slots=True)
 class _Around(Generic[RequestT]):
-    """The steps of one layer around those of the layers inside."""
+    """The steps of one layer, around those of the layers inside it."""
 
     layer: Layer
     seam: str
@@ -113,9 +114,9 @@ class _Around(Generic[RequestT]):
     answered: Answered[RequestT] | None
 
     def __call__(self, request: RequestT) -> Steps[RequestT]:
-        steps = Trampoline(getattr(self.layer, self.seam)(request))
-        passed: RequestT | None = None  # on to the layers inside
-        from_inside: BaseException | None = None  # an error of the step, and not of the layer's own work
+        steps: Trampoline[object, object] = Trampoline(getattr(self.layer, self.seam)(request))
+        passed: RequestT | None = None  # what was passed on to the layers inside, last
+        from_inside: BaseException | None = None  # an error that the inner step raised, not this layer
         try:
             while self._advance(steps, request, from_inside):
                 wanted, from_inside = steps.wanted, None
@@ -123,11 +124,14 @@ class _Around(Generic[RequestT]):
                     if isinstance(wanted, Sleep | Do | Record):
                         steps.answer = yield wanted
                         continue
-                    bounded = isinstance(wanted, Within)
-                    passed = self._checked(wanted.request if bounded else wanted, request)
-                    inside = self.inner(passed)
+                    if isinstance(wanted, Within):
+                        passed = self._checked(wanted.request, request)
+                        inside = _bounded(self.inner(passed), wanted.seconds)
+                    else:
+                        passed = self._checked(wanted, request)
+                        inside = self.inner(passed)
                     try:
-                        steps.answer = yield from _bounded(inside, wanted.seconds) if bounded else inside
+                        steps.answer = yield from inside
                     except Exception as error:
                         from_inside = error
                         raise
@@ -140,31 +144,31 @@ class _Around(Generic[RequestT]):
             except Exception:
                 log.exception("%s of %r failed while it was closed: it must not yield then", self.seam, self.layer)
 
-    def _advance(self, steps: Trampoline[Any, Any], request: RequestT, from_inside: BaseException | None) -> bool:
-        """Runs the layer on. Where it fails by itself, `failed` gives its answer; what came from inside is raised."""
+    def _advance(self, steps: Trampoline[object, object], request: RequestT, from_inside: BaseException | None) -> bool:
+        """Continues the layer. If it fails by itself, `failed` gives its answer; an error from inside is raised."""
         try:
             if steps.advance():
                 return True
             if self.seam == "around_round" and not isinstance(steps.result, Mapping):
-                told = f"{self.seam} of {self.layer!r} gave {steps.result!r}: return the answers by call id"
-                raise SetupError(told)
+                problem = f"{self.seam} of {self.layer!r} returned {steps.result!r}: return the answers by call id"
+                raise SetupError(problem)
         except Exception as error:
             if self.failed is None or error is from_inside:
                 raise
             steps.result = self.failed(self.layer, request, error)
         return False
 
-    def _checked(self, given: Any, request: RequestT) -> RequestT:
-        if not isinstance(given, type(request)):
+    def _checked(self, wanted: object, request: RequestT) -> RequestT:
+        if not isinstance(wanted, type(request)):
             raise SetupError(
-                f"{self.seam} of {self.layer!r} yielded {given!r}: yield what it was given, a "
-                f"{type(request).__name__}, or a changed copy, or Sleep, Do, Record, Within"
+                f"{self.seam} of {self.layer!r} yielded {wanted!r}: yield the {type(request).__name__} it received, a "
+                f"changed copy, or Sleep, Do, Record, Within"
             )
-        return given
+        return wanted
 
 
 def _bounded(inner: Steps[RequestT], seconds: float) -> Steps[RequestT]:
-    """The steps, with a bound on the innermost one."""
+    """The steps, with a time limit for the innermost one."""
     steps = Trampoline(inner)
     try:
         while steps.advance():
@@ -182,8 +186,8 @@ def drive(
     inner: Steps[RequestT],
     perform: Callable[[Perform[RequestT]], object],
     record: Callable[[Event], object] = lambda _: None,
-) -> Any:
-    """Runs steps to their end. `perform` does what they yield innermost."""
+) -> object:
+    """Runs steps to their end. `perform` does the innermost step, `record` takes the facts of layers."""
     steps = Trampoline(inner)
     while steps.advance():
         with steps:
@@ -205,7 +209,7 @@ async def adrive(
     inner: Steps[RequestT],
     perform: Callable[[Perform[RequestT]], Awaitable[object]],
     record: Callable[[Event], object] = lambda _: None,
-) -> Any:
+) -> object:
     """As `drive`, for async code."""
     steps = Trampoline(inner, passing=(GeneratorExit, asyncio.CancelledError))
     try:
@@ -226,8 +230,8 @@ async def adrive(
         steps.close()
 
 
-def run_function(function: Callable[[], Any]) -> Any:
-    """What a layer's function gives; an async one cannot be called here."""
+def run_function(function: Callable[[], ResultT]) -> ResultT:
+    """The result of a layer's function; an async one cannot be called here."""
     answer = function()
     if inspect.isawaitable(answer):
         close = getattr(answer, "close", None)
@@ -239,34 +243,34 @@ def run_function(function: Callable[[], Any]) -> Any:
     return answer
 
 
-async def arun_function(function: Callable[[], Any]) -> Any:
-    """What a layer's function gives: an async one is awaited, any other runs in a thread of its own."""
+async def arun_function(function: Callable[[], object]) -> object:
+    """The result of a layer's function: an async one is awaited, any other runs in a thread of its own."""
     answer = function() if inspect.iscoroutinefunction(function) else await in_thread(function)
     return await answer if inspect.isawaitable(answer) else answer
 
 
 def checked_layers(layers: object) -> list[Layer]:
-    """The layers as a list; raises `SetupError` for what is none."""
+    """The layers as a list; raises `SetupError` if one of them is not a layer."""
     if not isinstance(layers, Iterable):
         raise SetupError(f"layers must be a list of layers, not {shown(layers)}")
-    found = list(layers)
-    for layer in found:
+    checked = list(layers)
+    for layer in checked:
         if isinstance(layer, type):
             raise SetupError(f"{layer.__name__} is a class, not a layer: pass an object, as in {layer.__name__}(…)")
         seams = [seam for seam in SEAMS if getattr(layer, seam, None) is not None]
         if not seams and not isinstance(layer, StoreLayer):
             name = getattr(layer, "__name__", "")
-            made = f". Did you mean {name}()?" if inspect.isfunction(layer) and name.isidentifier() else ""
-            raise SetupError(f"{shown(layer)} in layers is not a layer: it defines none of {', '.join(SEAMS)}{made}")
+            hint = f". Did you mean {name}()?" if inspect.isfunction(layer) and name.isidentifier() else ""
+            raise SetupError(f"{shown(layer)} in layers is not a layer: it defines none of {', '.join(SEAMS)}{hint}")
         for seam in seams:
             if not inspect.isgeneratorfunction(inspect.unwrap(getattr(layer, seam))):
                 raise SetupError(
-                    f"{seam} of {layer!r} must be a generator: `def {seam}(self, given): result = yield given; return "
-                    f"result`, or use before() / after() with a plain function"
+                    f"{seam} of {layer!r} must be a generator: `def {seam}(self, request): result = yield request; "
+                    f"return result`, or use before() / after() with a plain function"
                 )
-    return found
+    return checked
 
 
 def name_of(layer: object) -> str:
-    """The name a layer goes by in the journal: its own, or its class's."""
+    """The name of a layer in the journal: its own, or that of its class."""
     return str(layer.name) if isinstance(layer, NamedLayer) and layer.name else type(layer).__name__

@@ -1,4 +1,4 @@
-"""One reply of a model: through the layers, then into the journal with what is decided about its calls."""
+"""One reply of a model: it is requested through the layers, its calls are decided, and it is recorded."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import (
@@ -32,17 +31,17 @@ __all__ = ["ModelStep"]
 
 @dataclass(slots=True)
 class ModelStep:
-    """The state of one reply that is wanted. `may_restart`: a compaction before the model is asked begins it anew."""
+    """Gets one reply. With `may_restart`, a compaction before the model was called makes the request anew."""
 
     io: TurnIO
-    own_calls: set[str]  # ids of calls whose reply came in this process
+    own_calls: set[str]  # ids of the calls whose reply came in this process
     may_restart: bool
     is_shown: bool = False  # whether pieces of the reply that is coming in were shown
-    is_asked: bool = False  # whether the model was asked for the reply
-    given: tuple[Any, ...] | None = None  # what a model said in the last reply that has a message of the provider's own
+    is_asked: bool = False  # whether the model was called for the reply
+    raw_contents: tuple[object, ...] | None = None  # of the last reply that has a provider's own message (`raw`)
 
     def run(self, command: CallModel) -> Effects[bool]:
-        """Gets the reply and records it; False where the request has to be begun anew."""
+        """Gets the reply and records it; returns False if the request has to be made anew."""
         io, parts = self.io, self.io.parts
         system = "\n\n".join(filter(None, (parts.system, io.conversation.session.instructions())))
         takes_schema = isinstance(parts.model, SchemaModel) and parts.model.takes_schema is True
@@ -51,7 +50,7 @@ class ModelStep:
         try:
             reply = yield from io.interpret(around(request), self._ask_model, self._after_record)
             if not isinstance(reply, Reply):
-                raise SetupError(f"the model, or a layer around it, gave {reply!r} where a Reply is needed")
+                raise SetupError(f"the model, or a layer around it, returned {reply!r} instead of a Reply")
         except RequestDropped:
             return False
         except Exception as error:
@@ -64,8 +63,8 @@ class ModelStep:
         conversation = self.io.conversation
         calls = conversation.decide_calls(reply.calls)
         self.own_calls |= {call.id for call in calls}
-        # What a layer has changed must not come back with the provider's own message.
-        raw = reply.raw if _contents(reply) == self.given else None
+        # A reply that a layer changed must not be sent back as the provider's own, unchanged message.
+        raw = reply.raw if _contents(reply) == self.raw_contents else None
         yield from self.io.record(
             ModelReplied(
                 reply.text or "", calls, reply.reasoning or "", raw, reply.wire, reply.model, reply.stop, reply.value
@@ -82,8 +81,8 @@ class ModelStep:
     # -- one call of the model -----------------------------------------------------------------------------------
 
     def _ask_model(self, request: CallModel, seconds: float | None) -> Effects[object]:
-        """One call of the model; its cost is recorded whatever comes of it."""
-        is_helper = request.purpose != "chat"  # whose reply is nothing a user sees
+        """Calls the model once; the cost is recorded even if the call fails."""
+        is_helper = request.purpose != "chat"  # the user does not see a helper's reply
         if not is_helper:
             yield from self._discard("refused")
             self.is_asked = True
@@ -108,7 +107,7 @@ class ModelStep:
             raise
         yield from self._bill(request, reply, "", began)
         if isinstance(reply, Reply) and reply.raw is not None:
-            self.given = _contents(reply)
+            self.raw_contents = _contents(reply)
         return reply
 
     def _fail(self, request: CallModel, error: BaseException, began: float) -> Effects[None]:
@@ -125,7 +124,7 @@ class ModelStep:
             yield from self.io.show(delta)
 
     def _discard(self, reason: str) -> Effects[None]:
-        """Says that what was shown of a reply counts for nothing, if anything was."""
+        """Shows `ReplyDiscarded` if pieces of the reply were shown."""
         if self.is_shown:
             self.is_shown = False
             yield from self.io.show(ReplyDiscarded(reason))
@@ -140,11 +139,11 @@ class ModelStep:
 
 
 def _filtered(filters: Iterable[ReplyFilter], deltas: list[TextDelta], *, is_last: bool = False) -> list[TextDelta]:
-    """What layers leave of deltas, the innermost first; at the end of a reply also what they held back."""
+    """The deltas that the layers leave, the innermost layer first; with `is_last` also those they held back."""
     for each in filters:
         deltas = [left for delta in deltas for left in each.take(delta)] + (list(each.rest()) if is_last else [])
     return deltas
 
 
-def _contents(reply: Reply) -> tuple[Any, ...]:
+def _contents(reply: Reply) -> tuple[object, ...]:
     return reply.text, reply.reasoning, tuple(call.id for call in reply.calls)

@@ -1,6 +1,6 @@
-"""Taking a conversation up where it stands: whose it is, what was decided meanwhile, and what was begun and not ended.
+"""Continues a conversation: checks whose it is, and settles calls that were decided, or were begun and never ended.
 
-Nothing is done here. What becomes of each call is a `Resolution`, which the loop writes down one after the other.
+Nothing is done here. For each call there is a `Resolution`, and the loop records them one after the other.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["Resolution", "Resumption", "RunRequest", "answer_left_over", "stop_o
 
 @dataclass(frozen=True, slots=True)
 class RunRequest:
-    """What is asked of an agent: to work on what the user said, or to go on with decisions."""
+    """A request to an agent: to work on a message of the user (`said`), or to continue with decisions."""
 
     conversation_id: str
     caller: Caller | None = None
@@ -31,7 +31,7 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class Resolution:
-    """What becomes of a call: facts, and its answer if it has one, which are stored together; `by` whom."""
+    """What becomes of a call: facts, and its answer if it gets one, stored together. `by` says who answered."""
 
     call: JudgedCall
     facts: tuple[Event, ...] = ()
@@ -39,53 +39,53 @@ class Resolution:
     by: str = ""
 
 
-# -- whether there is something to take up -----------------------------------------------------------------------
+# -- whether there is something to continue ----------------------------------------------------------------------
 
 
 def take_up(search: ToolSearch, facts: Iterable[Event], request: RunRequest) -> Conversation:
-    """The conversation of a journal, for a request that fits it.
+    """The conversation of a journal, if the request fits it.
 
-    Raises `StateError` where it belongs to another caller, a decision is stale, or nothing is to be done.
+    Raises `StateError` if it belongs to another caller, a decision is stale, or there is no turn to continue.
     """
-    found = Conversation.replay(search, facts, conversation_id=request.conversation_id, caller=request.caller)
-    began = next((e for e in reversed(found.journal) if isinstance(e, RunBegan)), RunBegan(""))
+    conversation = Conversation.replay(search, facts, conversation_id=request.conversation_id, caller=request.caller)
+    began = next((e for e in reversed(conversation.journal) if isinstance(e, RunBegan)), RunBegan(""))
     whose, who = (began.user, began.tenant), (request.caller or Caller())
     if whose not in ((None, None), (who.user, who.tenant)):
-        raise StateError(f"the conversation {request.conversation_id!r} belongs to another caller")
-    _check_decisions(found, request)
-    if request.said is None and not found.running:
-        raise StateError(f"the conversation {request.conversation_id!r} has nothing to do: pass what the user said")
-    return found
+        raise StateError(f"conversation {request.conversation_id!r} belongs to another caller")
+    _check_decisions(conversation, request)
+    if request.said is None and not conversation.running:
+        raise StateError(f"conversation {request.conversation_id!r} has no turn to continue: pass a user message")
+    return conversation
 
 
-def _check_decisions(found: Conversation, request: RunRequest) -> None:
-    """Refuses decisions that are none, or stale, before anything is done."""
+def _check_decisions(conversation: Conversation, request: RunRequest) -> None:
+    """Refuses invalid or stale decisions, before anything is done."""
     if not isinstance(request.decisions, Mapping):
-        raise SetupError(f"decisions are given by call id, as in {{'call_1': True}}, not as {request.decisions!r}")
+        raise SetupError(f"decisions must be given by call id, as in {{'call_1': True}}, not as {request.decisions!r}")
     if request.said is not None and request.decisions:
-        raise SetupError("pass either what the user said or decisions: a new message declines what was waiting")
-    waiting = [each.id for each in found.waiting]
+        raise SetupError("pass a user message or decisions, not both: a new message declines the waiting calls")
+    waiting = [each.id for each in conversation.waiting]
     for call_id, decision in request.decisions.items():
         if call_id not in waiting:
             known = ", ".join(map(repr, waiting)) or "none"
-            raise StateError(f"the call {call_id!r} waits for no decision; waiting are: {known}")
+            raise StateError(f"call {call_id!r} is not waiting for a decision; waiting calls: {known}")
         if not isinstance(decision, Approve | Deny | Answer | bool):
-            raise SetupError(f"a decision is Approve, Deny, Answer, True or False, not {decision!r}")
+            raise SetupError(f"a decision must be Approve, Deny, Answer, True or False, not {decision!r}")
 
 
-# -- what waited -------------------------------------------------------------------------------------------------
+# -- calls that waited -------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """What becomes of the calls of a conversation that wait for a person. `actor` decides; `clock` gives the time."""
+    """Settles the calls that wait for a person. `actor` is the user who decides; `clock` returns the time."""
 
     conversation: Conversation
     actor: str
     clock: Callable[[], float]
 
     def apply_decisions(self, decisions: Mapping[str, Decision | bool]) -> Iterator[Resolution]:
-        """What the decisions, by call id, mean; and what has expired."""
+        """Applies decisions, by call id, and expires the calls whose time is over."""
         for each in self.conversation.waiting:
             chosen = decisions.get(each.id)
             expired = each.fact.expires_at is not None and each.fact.expires_at <= self.clock()
@@ -94,9 +94,9 @@ class Resumption:
             elif expired:
                 yield self._deny(each, Deny("nobody decided in time"), expired=True)
             elif chosen is True or isinstance(chosen, Approve):
-                given = chosen if isinstance(chosen, Approve) else Approve()
-                approved = ToolApproved(each.id, given.arguments, given.remember, self.actor, self.clock())
-                yield Resolution(each.call, (approved,))
+                approval = chosen if isinstance(chosen, Approve) else Approve()
+                fact = ToolApproved(each.id, approval.arguments, approval.remember, self.actor, self.clock())
+                yield Resolution(each.call, (fact,))
             elif chosen is False or isinstance(chosen, Deny):
                 yield self._deny(each, chosen if isinstance(chosen, Deny) else Deny())
             elif isinstance(chosen, Answer):
@@ -106,12 +106,12 @@ class Resumption:
                 yield Resolution(each.call, result=result, by="person")
 
     def decline_waiting(self) -> Iterator[Resolution]:
-        """What waits is declined: the user said something else."""
+        """Declines the waiting calls, because the user said something else."""
         for each in self.conversation.waiting:
             yield self._deny(each, Deny("the user said something else instead"))
 
     def _hand_on(self, waiting: Waiting, chosen: Decision | bool | None, expired: bool) -> Iterator[Resolution]:
-        """What was decided about something that a call began; the call goes on with it."""
+        """Passes on a decision about something that a call began; the call continues with it."""
         call_id, actor, now = waiting.id, self.actor, self.clock()
         fact: ToolApproved | ToolDenied
         match chosen:
@@ -120,8 +120,8 @@ class Resumption:
             case Approve():
                 fact = ToolApproved(call_id, chosen.arguments, chosen.remember, actor, now)
             case Answer():
-                said = chosen.said and {"text": chosen.said.text, "parts": chosen.said.parts}
-                answer = {"content": chosen.content, "data": chosen.data, "said": said}
+                message = chosen.said and {"text": chosen.said.text, "parts": chosen.said.parts}
+                answer = {"content": chosen.content, "data": chosen.data, "said": message}
                 fact = ToolApproved(call_id, None, "", actor, now, answer)
             case False | Deny():
                 reason = chosen.reason if isinstance(chosen, Deny) else ""
@@ -133,27 +133,27 @@ class Resumption:
     def _deny(self, waiting: Waiting, decision: Deny, *, expired: bool = False) -> Resolution:
         call = waiting.call
         denied = ToolDenied(call.id, decision.reason, self.actor, expired, self.clock())
-        return Resolution(call, (denied,), _declined(call, denied, waiting.kind), by="person")
+        return Resolution(call, (denied,), _declined_answer(call, denied, waiting.kind), by="person")
 
 
-def _declined(call: JudgedCall, denied: ToolDenied, kind: str = "approval") -> ToolResult:
+def _declined_answer(call: JudgedCall, denied: ToolDenied, kind: str = "approval") -> ToolResult:
     return synthetic.expired(call, kind) if denied.expired else synthetic.declined(call, denied.reason)
 
 
-# -- what was begun, and what was judged -------------------------------------------------------------------------
+# -- calls without an answer -------------------------------------------------------------------------------------
 
 
 def answer_left_over(command: CallTools) -> Iterator[Resolution]:
-    """The calls of a round that only lack their answer: those denied, and those begun that may not run twice."""
+    """Answers the calls of a round that must not run: denied ones, and begun ones that may not run twice."""
     for call in command.calls:
         if call.id in command.denied:
-            yield Resolution(call, result=_declined(call, command.denied[call.id]), by="person")
+            yield Resolution(call, result=_declined_answer(call, command.denied[call.id]), by="person")
         elif call.id in command.started and not call.repeatable:
             yield Resolution(call, result=synthetic.interrupted(call), by="loop")
 
 
 def stop_open_calls(conversation: Conversation, started: Collection[str], *, cancelled: bool) -> Iterator[Resolution]:
-    """What the open calls of a turn that ends are answered with; `started` are those begun in this process."""
+    """Answers the open calls of a turn that ends; `started` has the calls that this process began."""
     begun = conversation.begun
     for call in conversation.open:
         if call.id in begun and call.id not in started:  # by a process that did not finish it

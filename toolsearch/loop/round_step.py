@@ -1,11 +1,10 @@
-"""One round: the open calls of a reply, what the layers settle about them, and what runs."""
+"""One round: the open calls of a reply go through the layers, and the rest of them run."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from toolsearch.calls import ToolResult
 from toolsearch.errors import SetupError
@@ -28,7 +27,7 @@ Answers = dict[str, ToolResult | ToolWaiting]
 
 @dataclass(slots=True)
 class RoundStep:
-    """Answers the open calls of one reply. `own_calls` are those whose reply came in this process."""
+    """Answers the open calls of one reply. `own_calls` has the ids of calls whose reply came in this process."""
 
     io: TurnIO
     own_calls: set[str]
@@ -52,12 +51,12 @@ class RoundStep:
         yield from self._record_rest(calls, answers if isinstance(answers, Mapping) else {})
 
     def _note_answers(self, layer: Layer, request: Round, passed: Round | None) -> None:
-        """The calls that a layer did not pass on inside are those it answered."""
+        """Remembers which calls a layer answered: those it did not pass on inside."""
         inside = {call.id for call in passed.calls} if passed is not None else set[str]()
         self.answered_by |= {call.id: name_of(layer) for call in request.calls if call.id not in inside}
 
     def _record_rest(self, calls: Sequence[JudgedCall], answers: Mapping[str, object]) -> Effects[None]:
-        """The answers that the layers gave; those of what ran are recorded already."""
+        """Records the answers of the layers; those of the calls that ran are recorded already."""
         conversation = self.io.conversation
         still_open = {call.id for call in conversation.open}
         waiting = {each.id for each in conversation.waiting}
@@ -75,7 +74,7 @@ class RoundStep:
     # -- what runs -----------------------------------------------------------------------------------------------
 
     def _execute(self, request: Round, seconds: float | None) -> Effects[Answers]:
-        """Runs what the layers let through, and returns all answers."""
+        """Runs the calls that the layers let through, and returns all answers."""
         results: Answers = {}
         running: list[Call] = []
         request = replace(request, turn=self.io.turn)
@@ -93,19 +92,21 @@ class RoundStep:
         return results
 
     def _must_be_as_judged(self, call: JudgedCall, request: Round) -> bool:
-        """Whether a call may only run as it was judged: by a person, or before a restart."""
+        """Whether a call may only run with the definition that was judged: by a person, or before a restart."""
         return call.id not in self.own_calls or call.id in request.approved
 
     def _has_changed(self, call: JudgedCall, request: Round) -> bool:
-        """Whether a tool is no more what it was when its call was judged."""
+        """Whether a tool has another definition than when its call was judged, and that matters."""
         if call.kind != "tool" or not self._must_be_as_judged(call, request):
             return False
         tool = self.io.conversation.session.live(call.tool)
         return tool is not None and tool.digest != call.digest
 
     def _stages(self, running: list[Call]) -> list[list[list[Call]]]:
-        """Stages, one after the other, of jobs that run together, of calls in order. Searches are one job: their order
-        counts. Where a call of the reply is `alone`, each is a stage of its own."""
+        """Stages run one after the other. The jobs of a stage run together, and the calls of a job in order.
+
+        Searches are one job, because their order counts. If a call of the reply is `alone`, each call is a stage.
+        """
         if any(call.alone for call in self.io.turn.replies[-1].calls):
             return [[[call]] for call in running]
         searches = [call for call in running if call.judged.kind == "search"]
@@ -148,8 +149,8 @@ class RoundStep:
             yield from self.io.answer(outcome.call, outcome.result, outcome.by, outcome.seconds)
 
     def _end_job(self, item: InboxItem, job: list[Call], results: Answers) -> Effects[None]:
-        """A job that ended without an answer for some of its calls has failed."""
-        if isinstance(item.error, SetupError):  # of a layer; a tool's own is an answer
+        """Answers as failed the calls that a job ended without answering."""
+        if isinstance(item.error, SetupError):  # from a layer; what a tool raises is an answer already
             raise item.error
         for call in job:
             if call.judged.id not in results:
@@ -158,9 +159,9 @@ class RoundStep:
                 yield from self.io.answer(call.judged, failure, "loop")
 
 
-def _decline(layer: Layer, request: Any, error: BaseException) -> dict[str, ToolResult]:
-    """What a gate's failure means: nothing it was to judge may run. Other failures, the program's own, end the turn."""
+def _decline(layer: Layer, request: Round, error: BaseException) -> dict[str, ToolResult]:
+    """After a gate fails, none of the calls it was to judge may run. Errors of other layers end the turn."""
     if isinstance(error, SetupError) or not (isinstance(layer, GateLayer) and layer.gate):
         raise error
-    log.error("the gate %r failed: what it was to judge is declined", layer, exc_info=error)
+    log.error("the gate %r failed: the calls it was to judge are declined", layer, exc_info=error)
     return {call.id: synthetic.gate_failed(call) for call in request.calls}

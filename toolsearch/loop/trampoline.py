@@ -1,4 +1,4 @@
-"""The one place that sends into a generator: whoever drives steps does what they yield, and nothing else."""
+"""The one place that sends into a generator; its users only do what the generator yields."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Trampoline(Generic[YieldT, ReturnT]):
         steps = Trampoline(generator)
         while steps.advance():
             with steps:                              # what is raised in here is raised where the generator yielded
-                steps.answer = …(steps.wanted)       # what it is sent
+                steps.answer = …(steps.wanted)       # what the generator is sent
         return steps.result
 
-    Errors of the types `passing` go through instead: those that are for whoever drives. `run` calls the generator's
-    own methods, for a context of theirs.
+    Errors of the types in `passing` are meant for the caller, and go through instead. `run` calls the generator's
+    methods; pass it to run them in a context of their own.
     """
 
     wanted: YieldT
@@ -40,7 +40,7 @@ class Trampoline(Generic[YieldT, ReturnT]):
         self._generator, self._passing, self._run = generator, passing, run
 
     def advance(self) -> bool:
-        """Runs the generator to what it yields next, `wanted`, or to its end, where `result` is what it returned."""
+        """Runs the generator until it yields, which sets `wanted`, or ends, which sets `result`; True if it yielded."""
         answer, error = self.answer, self.error
         self.answer = self.error = None
         try:
@@ -54,7 +54,7 @@ class Trampoline(Generic[YieldT, ReturnT]):
         return True
 
     def close(self) -> None:
-        """Ends the generator where it stands."""
+        """Closes the generator where it is."""
         self._generator.close()
 
     def __enter__(self) -> Trampoline[YieldT, ReturnT]:

@@ -1,7 +1,7 @@
-"""What a turn does through its driver: facts taken in, stored and shown, activities run and waited for.
+"""What a turn does through its driver: it records facts, shows events, and runs activities.
 
-Nothing here decides anything. Facts are taken in on the driver's thread only; what comes in late, after a time-out or a
-cancellation, is dropped.
+Nothing here decides anything. Facts are recorded on the driver's thread only. Items that arrive late, after a time-out
+or a cancellation, are dropped.
 """
 
 from __future__ import annotations
@@ -9,12 +9,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from toolsearch.calls import Caller, ToolResult
-from toolsearch.events.facts import Compacted, Event, JudgedCall, ToolReturned
+from toolsearch.events.facts import Compacted, Event, JudgedCall, TextDelta, ToolReturned
 from toolsearch.events.turn_view import TurnView
 from toolsearch.loop.activities import Activity, FunctionActivity
 from toolsearch.loop.conversation import Conversation
@@ -41,10 +41,12 @@ __all__ = ["AgentParts", "Perform", "RequestDropped", "TurnIO"]
 
 log = logging.getLogger("toolsearch")
 
+RequestT = TypeVar("RequestT")
+
 
 @dataclass(frozen=True, slots=True)
 class AgentParts:
-    """What an agent is made of."""
+    """The parts of an agent."""
 
     model: Model
     search: ToolSearch
@@ -58,20 +60,20 @@ class AgentParts:
         return str(self.model.name or "") if isinstance(self.model, NamedModel) else ""
 
 
-class RequestDropped(Exception):  # it is no failure
-    """The request shows what is shown no more: it is made anew."""
+class RequestDropped(Exception):  # not a failure
+    """The request contains messages that have been cut since: it has to be made anew."""
 
 
 class TurnIO:
-    """One turn's way to its driver. `post` puts an item into the turn's inbox, from any thread."""
+    """The connection of one turn to its driver. `post` puts an item into the turn's inbox, from any thread."""
 
     def __init__(self, parts: AgentParts, caller: Caller | None, post: Callable[[InboxItem], None]) -> None:
         self.parts, self.caller = parts, caller
-        self.cancelled = threading.Event()  # tools see it
-        self.until: float | None = None  # when the turn's own time is over
+        self.cancelled = threading.Event()  # tools get it in their `ToolContext`
+        self.until: float | None = None  # when the time limit of the turn is reached
         self.started: set[str] = set()  # calls that this process has begun
-        self.is_torn = False  # whether a store refused facts: what is kept is not what this turn knows
-        self.was_compacted = False  # whether the transcript was cut since the session was told
+        self.is_torn = False  # whether a store refused facts, so that it lacks some of this turn
+        self.was_compacted = False  # whether the transcript was cut, and the session does not know yet
         self.conversation: Conversation
         self._post = post
         self._keys = 0
@@ -95,20 +97,20 @@ class TurnIO:
     # -- facts ---------------------------------------------------------------------------------------------------
 
     def record(self, *events: Event) -> Effects[None]:
-        """Takes facts in, stores them, and shows them; what a layer redacts is redacted before all that."""
+        """Applies facts to the conversation, stores them, and shows them. Layers redact them before that."""
         position = len(self.conversation.journal)
         for layer in self._redactors:
             events = tuple([layer.as_stored(event) for event in events])
-        kept = tuple([self.conversation.apply(self._timed(event)) for event in events])
+        applied = tuple([self.conversation.apply(self._with_time(event)) for event in events])
         try:
-            yield Append(position, kept)
+            yield Append(position, applied)
         except Exception:
             self.is_torn = True
             raise
-        self.was_compacted |= any(isinstance(event, Compacted) for event in kept)
-        for event in kept:  # all are observed, even if whoever reads the stream leaves at the first
+        self.was_compacted |= any(isinstance(event, Compacted) for event in applied)
+        for event in applied:  # all are observed, even if the consumer of the stream stops at the first
             self._observe(event)
-        for event in kept:
+        for event in applied:
             yield Emit(event)
 
     def show(self, event: StreamEvent) -> Effects[None]:
@@ -118,20 +120,20 @@ class TurnIO:
 
     def answer(self, call: JudgedCall, result: ToolResult, by: str, seconds: float = 0.0) -> Effects[None]:
         """Records the answer to a call; `by` says who gave it, see `ToolReturned`."""
-        yield from self.record(self._returned(call, result, by, seconds))
+        yield from self.record(self._answer_fact(call, result, by, seconds))
 
     def resolve(self, resolutions: Iterable[Resolution]) -> Effects[None]:
-        """Records what becomes of calls, one after the other."""
+        """Records resolutions, one after the other."""
         for each in resolutions:
-            answer = [] if each.result is None else [self._returned(each.call, each.result, each.by)]
+            answer = [] if each.result is None else [self._answer_fact(each.call, each.result, each.by)]
             yield from self.record(*each.facts, *answer)
 
-    def _returned(self, call: JudgedCall, result: ToolResult, by: str, seconds: float = 0.0) -> ToolReturned:
+    def _answer_fact(self, call: JudgedCall, result: ToolResult, by: str, seconds: float = 0.0) -> ToolReturned:
         data = result.data if _is_plain(result.data) else None
         return ToolReturned(call.id, result.status, result.content, data, by, seconds, self.now())
 
-    def _timed(self, event: Event) -> Event:
-        """A fact of a layer, which knows no time, gets it here."""
+    def _with_time(self, event: Event) -> Event:
+        """The fact with the time; layers do not know it and leave it out."""
         untimed: Any = event
         return replace(untimed, at=self.now()) if getattr(event, "at", None) == 0.0 else event
 
@@ -146,12 +148,14 @@ class TurnIO:
 
     def interpret(
         self,
-        inner: Steps[Any],
-        perform: Callable[[Any, float | None], Generator[Any, Any, Any]],
+        inner: Steps[RequestT],
+        perform: Callable[[RequestT, float | None], Effects[object]],
         after_record: Callable[[Event], None] = lambda _: None,
-    ) -> Effects[Any]:
-        """Does what layers ask for; `perform` is the innermost step. `after_record` may raise `RequestDropped`."""
-        steps: Trampoline[Wanted[Any], Any] = Trampoline(inner, passing=(GeneratorExit, Cancelled, RequestDropped))
+    ) -> Effects[object]:
+        """Does what layers yield; `perform` does the innermost step. `after_record` may raise `RequestDropped`."""
+        steps: Trampoline[Wanted[RequestT], object] = Trampoline(
+            inner, passing=(GeneratorExit, Cancelled, RequestDropped)
+        )
         try:
             while steps.advance():
                 with steps:
@@ -172,13 +176,13 @@ class TurnIO:
     # -- activities ----------------------------------------------------------------------------------------------
 
     def spawn(self, activity: Activity) -> Effects[int]:
-        """Starts an activity; returns the key that its items carry."""
+        """Starts an activity; returns the key of its items."""
         self._keys += 1
         yield Spawn(self._keys, activity)
         return self._keys
 
     def receive(self, seconds: float | None = None) -> Effects[InboxItem | None]:
-        """The next item, or None after so many seconds. Raises where the turn is to stop, or its time is over."""
+        """The next item, or None after so many seconds. Raises if the turn has to stop, or its time is over."""
         left = None if self.until is None else max(0.0, self.until - time.monotonic())
         first = left is not None and (seconds is None or left < seconds)
         item: InboxItem | None = yield Receive(left if first else seconds)
@@ -189,9 +193,12 @@ class TurnIO:
         return item
 
     def run_activity(
-        self, activity: Activity, seconds: float | None = None, posted: Callable[[Any], Effects[None]] | None = None
-    ) -> Effects[Any]:
-        """Runs one activity and waits for it; `posted` takes what it posts, None drops it."""
+        self,
+        activity: Activity,
+        seconds: float | None = None,
+        posted: Callable[[TextDelta], Effects[None]] | None = None,
+    ) -> Effects[object]:
+        """Runs one activity and waits for its result; `posted` gets what it posts, None drops that."""
         until = None if seconds is None else time.monotonic() + seconds
         key = yield from self.spawn(activity)
         while True:
@@ -205,8 +212,8 @@ class TurnIO:
             if not item.done:
                 if posted is not None:
                     yield from posted(item.posted)
-            elif isinstance(item.error, GeneratorExit):  # of the activity; nobody closes this generator
-                raise RuntimeError("it raised GeneratorExit") from item.error
+            elif isinstance(item.error, GeneratorExit):  # raised by the activity; nobody closes this generator
+                raise RuntimeError("the activity raised GeneratorExit") from item.error
             elif item.error is not None:
                 raise item.error
             else:
@@ -219,7 +226,7 @@ class TurnIO:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value can be stored as it is; one that is nested without end cannot."""
+    """Whether a value can be stored as it is; a value that contains itself cannot."""
     try:
         return _is_json(value)
     except RecursionError:

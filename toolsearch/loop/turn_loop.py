@@ -1,10 +1,10 @@
-"""The agent loop, written once: a generator that yields what it needs and holds all there is to decide.
+"""The agent loop, written once: a generator that makes all decisions, and yields what it needs to have done.
 
     Emit(event)        show an event          Spawn(key, activity)   start something in the background
     Append(…)          store facts            Receive(seconds)       the next item posted, or None after so many seconds
     Abandon(key)       nobody waits for an activity any more
 
-A driver (see `drivers`) does these, with threads or with tasks, and knows nothing else.
+A driver (see `drivers`) does these things, with threads or with tasks, and nothing else.
 """
 
 from __future__ import annotations
@@ -14,7 +14,6 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import Any
 
 from toolsearch.calls import Caller
 from toolsearch.errors import SetupError
@@ -41,10 +40,10 @@ class TurnLoop:
         self.id = request.conversation_id
         self._request = request
         self._io = TurnIO(parts, request.caller, post)
-        self._own_calls: set[str] = set()  # calls whose reply came in this process
+        self._own_calls: set[str] = set()  # ids of the calls whose reply came in this process
 
     def take(self, facts: Iterable[Event]) -> None:
-        """Takes the journal so far. Raises `StateError` where there is nothing to do."""
+        """Loads the journal so far. Raises `StateError` if the request does not fit it."""
         self._io.conversation = take_up(self._io.parts.search, facts, self._request)
 
     def cancel(self) -> None:
@@ -74,10 +73,10 @@ class TurnLoop:
     # -- the beginning and the end -------------------------------------------------------------------------------
 
     def _begin(self) -> Effects[None]:
-        """Begins the turn, or goes on with one: decisions, and what another process left open."""
+        """Begins a turn, or continues one: applies decisions, or ends it for a new message."""
         io, conversation, said = self._io, self._io.conversation, self._request.said
         if notices := conversation.session.notices():
-            yield from io.record(ToolsUnloaded(told=tuple(notices), session=conversation.session.export()))
+            yield from io.record(ToolsUnloaded(notices=tuple(notices), session=conversation.session.export()))
         if conversation.running:
             resumption = Resumption(conversation, io.actor, io.now)
             yield from io.resolve(resumption.apply_decisions(self._request.decisions))
@@ -90,26 +89,24 @@ class TurnLoop:
         yield from io.record(began, replace(said or UserSaid(""), at=io.now()))
 
     def _end(self, result: object) -> Effects[Result]:
-        """The result of the turn, as it is in the journal."""
+        """The result of the turn, after it is recorded in the journal."""
         if not isinstance(result, Finished | Paused):
-            raise SetupError(
-                f"a layer around the run gave {result!r} where what it yielded for, or a Finished, is needed"
-            )
+            raise SetupError(f"around_run of a layer returned {result!r}: return the result it was sent, or a Finished")
         if isinstance(result, Paused) or not self._io.conversation.running:
             return result
         yield from self._stop(result.reason, result.text, result.value)
         return replace(result, conversation_id=self.id, usage=self._io.turn.usage)
 
     def _close(self, reason: str, text: str = "") -> Effects[None]:
-        """As `_stop`, to its end, even if whoever reads the events leaves meanwhile."""
+        """As `_stop`, until everything is recorded, even if the consumer of the events stops meanwhile."""
         while True:
             try:
                 return (yield from self._stop(reason, text))
             except Cancelled:
-                continue  # what is open still gets its answer; a driver says so once
+                continue  # open calls still get their answers; a driver raises this only once
 
-    def _stop(self, reason: str, text: str = "", value: Any = None) -> Effects[None]:
-        """Ends the turn where it is: every open call gets an answer, so that the conversation is whole."""
+    def _stop(self, reason: str, text: str = "", value: object = None) -> Effects[None]:
+        """Ends the turn where it is. Every open call gets an answer, so that the conversation stays valid."""
         io = self._io
         if reason != "superseded":  # another turn follows at once
             io.cancelled.set()
@@ -118,7 +115,7 @@ class TurnLoop:
         yield from io.resolve(stop_open_calls(io.conversation, io.started, cancelled=reason == "cancelled"))
         yield from io.record(RunEnded(reason, text, value, io.now()))
 
-    # -- in between ----------------------------------------------------------------------------------------------
+    # -- the rounds ----------------------------------------------------------------------------------------------
 
     def _rounds(self, _run: Run, seconds: float | None) -> Effects[Result]:
         io = self._io
@@ -144,19 +141,19 @@ class TurnLoop:
             io.until = None
 
     def _after_compaction(self) -> Effects[None]:
-        """The provider's cache is lost, so what has changed about the loaded tools is shown now."""
+        """Updates the loaded tools now: the provider's cache is lost anyway, so changes cost nothing."""
         self._io.was_compacted = False
         session = self._io.conversation.session
         before = [tool.id for tool in session.loaded]
         changes = session.after_compaction()
-        session.notices()  # the same, to be reported once
-        kept = {tool.id for tool in session.loaded}
-        gone = tuple(i for i in before if i not in kept)
+        session.notices()  # drop them: they say the same, and are reported once
+        remaining = {tool.id for tool in session.loaded}
+        gone = tuple(i for i in before if i not in remaining)
         yield from self._io.record(ToolsUnloaded(gone, tuple(changes), session.export()))
 
 
 def _result(command: object) -> Result:
-    """What a turn that has ended gives; its conversation has nothing else to do."""
+    """The result of a turn that has ended."""
     if not isinstance(command, Finished | Paused):
-        raise RuntimeError(f"a turn that has ended asks for {command!r}")
+        raise RuntimeError(f"the turn has ended, but the conversation asks for {command!r}")
     return command

@@ -1,9 +1,9 @@
-"""What one conversation's model may see and call.
+"""What the model of one conversation may see and call.
 
-view        what may be seen, for each caller              session     Session: what is shown, the answer to each call
-loaded      the tools one conversation has                 call_plans  what is to be done with a call
+view        the tools that each caller may see             session     Session: the tools to show, and answers to calls
+loaded      the tools that one conversation has loaded     call_plans  what to do with a call
 meta_tool   search_tools: definition, input, answer        execution   running the tool of a planned call
-searching   searches, and when they lead nowhere           teaching    which search led to which call
+searching   searches, and repeated ones that find nothing  teaching    which search led to which call
 registry    the live sessions of a ToolSearch
 """
 

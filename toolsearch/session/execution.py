@@ -1,4 +1,4 @@
-"""Running the tool of a planned call, with threads or with tasks: whatever comes of it is an answer."""
+"""Runs the tool of a planned call, with threads or with tasks. Every outcome becomes an answer."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import inspect
 import json
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
-from typing import Any
 
 from toolsearch.calls import STATUSES, Caller, ToolContext, ToolResult
 from toolsearch.catalog.functions import adrained, context_parameters, drained, in_async, is_async
@@ -23,11 +22,11 @@ __all__ = ["Execution", "reason_of"]
 
 log = logging.getLogger("toolsearch")
 
-Function = Callable[..., Any]
+Function = Callable[..., object]
 
 
 class Execution:
-    """One planned call of a tool; `run_others` runs a tool that has no function of its own."""
+    """One planned call of a tool. `run_others` runs tools that have no function of their own."""
 
     def __init__(
         self,
@@ -38,24 +37,24 @@ class Execution:
         cancelled: threading.Event | None,
     ) -> None:
         if plan.tool is None:
-            raise SetupError(f"the call {plan.call.name!r} is not a call of a tool that can run")
+            raise SetupError(f"the plan for {plan.call.name!r} has no tool to run")
         self._call, self._tool, self._plan = plan.call, plan.tool, plan
         self._run_others = run_others
         flag = cancelled or threading.Event()
         self._context = ToolContext(conversation_id, plan.call.id, caller, _digest(plan), flag)
 
     def run(self) -> ToolResult:
-        """Runs the tool in this thread. An async tool is an answer that says what to use instead."""
+        """Runs the tool in this thread. For an async tool, the answer says what to use instead."""
         value, error = self._attempt(lambda function: function)
         if error is not None:
-            return self._failed(error)
-        if inspect.isawaitable(value) or hasattr(value, "__anext__"):
+            return self._result_of_error(error)
+        if inspect.isawaitable(value) or isinstance(value, AsyncIterator):
             _close(value)
-            return self._async_met()
-        return self._returned(value)
+            return self._result_of_async_tool()
+        return self._result_of(value)
 
     async def arun(self) -> ToolResult:
-        """As `run`, for async code: an async tool is awaited, any other runs in a thread of its own."""
+        """As `run`, for async code: an async tool is awaited; any other tool runs in a thread of its own."""
         import asyncio
 
         from toolsearch.support.threads import in_thread
@@ -67,7 +66,7 @@ class Execution:
         try:
             if inspect.isawaitable(value):
                 value = drained(await value)
-            if hasattr(value, "__anext__"):
+            if isinstance(value, AsyncIterator):
                 value = await adrained(value)
         except (KeyboardInterrupt, GeneratorExit):
             raise
@@ -76,10 +75,10 @@ class Execution:
             if isinstance(raised, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
             error = raised
-        return self._returned(value) if error is None else self._failed(error)
+        return self._result_of(value) if error is None else self._result_of_error(error)
 
-    def _attempt(self, choose: Callable[[Any], Function]) -> tuple[Any, BaseException | None]:
-        """What the tool returned, or what it raised: whatever that is, it is an answer. Only Ctrl-C is none."""
+    def _attempt(self, choose: Callable[[Function], Function]) -> tuple[object, BaseException | None]:
+        """What the tool returned, or what it raised. Both become an answer; only Ctrl-C is raised."""
         try:
             return drained(self._start(choose)), None
         except KeyboardInterrupt:
@@ -87,8 +86,8 @@ class Execution:
         except BaseException as error:
             return None, error
 
-    def _start(self, choose: Callable[[Any], Function]) -> Any:
-        """Calls the tool's function, as `choose` picks it: the function itself, or its variant for async code."""
+    def _start(self, choose: Callable[[Function], Function]) -> object:
+        """Calls the tool's function. `choose` picks the function itself, or its variant for async code."""
         tool, arguments = self._tool, dict(self._plan.arguments or {})
         if tool.function is not None:
             positional, keywords = tool.function.bind(arguments, self._context)
@@ -101,7 +100,7 @@ class Execution:
 
     # -- answers -------------------------------------------------------------------------------------------------
 
-    def _returned(self, value: object) -> ToolResult:
+    def _result_of(self, value: object) -> ToolResult:
         call = self._call
         result = value if isinstance(value, ToolResult) else ToolResult(call.id, call.name, "ok", "", value)
         content: object = value.content if isinstance(value, ToolResult) else value
@@ -112,7 +111,7 @@ class Execution:
         status = result.status if result.status in STATUSES else "failed"
         return replace(result, call_id=call.id, name=call.name, status=status, content=text)
 
-    def _failed(self, error: BaseException) -> ToolResult:
+    def _result_of_error(self, error: BaseException) -> ToolResult:
         call = self._call
         if isinstance(error, ArgumentsError):
             return misfit(call, self._tool, error)
@@ -125,7 +124,7 @@ class Execution:
         text = f"{what} If other arguments can help, call it again; otherwise say what happened."
         return ToolResult(call.id, call.name, "failed", text, error)
 
-    def _async_met(self) -> ToolResult:
+    def _result_of_async_tool(self) -> ToolResult:
         name = self._call.name
         log.error("tool %r is async: use `await session.ahandle(call)`, or `arun` of an agent", name)
         text = (
@@ -136,7 +135,7 @@ class Execution:
 
 
 def reason_of(error: BaseException) -> str:
-    """What went wrong, bounded, whatever the exception's own text does."""
+    """What went wrong, as a bounded text, even if the exception cannot be turned into text."""
     try:
         reason = f"{type(error).__name__}: {error}"
     except Exception:
@@ -145,13 +144,13 @@ def reason_of(error: BaseException) -> str:
 
 
 def _digest(plan: CallPlan) -> str:
-    """Of what is called with what: providers give two calls of a conversation the same id."""
+    """A digest of the tool and the arguments, because providers may give two calls of a conversation the same id."""
     name = plan.tool.id if plan.tool else plan.call.name
     called = json.dumps([name, plan.arguments], sort_keys=True, default=str)
     return hashlib.sha256(called.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _close(value: Any) -> None:
+def _close(value: object) -> None:
     close = getattr(value, "close", None) or getattr(value, "cancel", None)
     if close is not None:
         close()

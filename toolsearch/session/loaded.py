@@ -1,7 +1,8 @@
-"""The tools one conversation has: pinned and found ones, their names, their order, and the caps on them.
+"""The tools that one conversation has: pinned and found ones, their names, their order, and the limits on them.
 
-The found set only grows, in the order of discovery, and keeps the bytes of what was shown. The oldest leave where a
-cap forces it, and whatever is gone or changed at its source is settled at a compaction; both are told.
+Found tools are kept in the order of discovery, and each keeps the exact definition that was shown. The oldest leave
+only when a limit is reached. Tools that are gone or changed at their source take effect at a compaction. Both are
+reported in `notices`.
 """
 
 from __future__ import annotations
@@ -9,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from toolsearch.calls import Caller
 from toolsearch.catalog.names import provider_name
@@ -22,10 +22,10 @@ __all__ = ["LoadedTools"]
 
 
 class LoadedTools:
-    """Not safe for threads by itself: its session holds a lock.
+    """The tools of one conversation. Not thread-safe by itself: its session holds a lock.
 
-    `mode` is how they reach the model, `built_in` are the session's own tools that go with it, `callable` the ids of
-    what was shown last. `room` and `most_tokens` are what a request can carry.
+    `mode` says how tools reach the model, and `built_in` are the session's own tools for that mode. `callable` are the
+    ids of the tools that were shown last. `room` and `most_tokens` limit how many found tools a request can carry.
     """
 
     def __init__(self, view: View, caller: Caller | None) -> None:
@@ -38,7 +38,7 @@ class LoadedTools:
         self._reported_full = False
         self.notices: list[str] = []
         self.found: dict[str, Tool] = {}  # as first shown, in the order of discovery
-        self._names: dict[str, str] = {}  # tool id -> name, also of tools that have left: a history may hold them
+        self._names: dict[str, str] = {}  # tool id -> name; tools that have left keep theirs, a history may contain it
         self._ids: dict[str, str] = {}  # name -> tool id
         self.pinned = [live for t in view.pinned if (live := self.live(t.id)) is not None]
         for tool in self.pinned:
@@ -46,7 +46,7 @@ class LoadedTools:
         self.callable = self.ids()
 
     def deliver(self, mode: Delivery) -> None:
-        """Sets the mode, and the built-in tools and caps that go with it."""
+        """Sets the mode, and the built-in tools and limits that belong to it."""
         settings = self._view.settings
         self.mode = mode
         self.built_in = []
@@ -55,13 +55,13 @@ class LoadedTools:
             self.built_in.append(search_tool(settings.search_tool, *places, settings.queries))
         if mode == "bridge":
             self.built_in.append(bridge_tool(settings.call_tool, settings.search_tool))
-        # In "bridge" found tools are in no request, so only their number is bounded.
+        # In "bridge" found tools are not part of a request, so only their number is limited.
         others = 0 if mode == "bridge" else len(self.built_in) + len(self.pinned)
         self.room = settings.max_tools - others
         self.most_tokens = (mode == "append" and settings.max_tool_tokens) or math.inf
 
     def show(self) -> list[Shown]:
-        """What the next request carries, in its order; what is shown is what can be called until the next time."""
+        """The tools of the next request, in order. Until the next time, these are the tools that can be called."""
         if self.mode == "static" and (beyond := self.reveal_all()) and not self._reported_full:
             self._reported_full = True
             self.notices.append(f"not shown: {beyond} tools; a request carries {self._view.settings.max_tools}")
@@ -71,19 +71,19 @@ class LoadedTools:
         return built_in + [Shown(self.name_of(t), t) for t in [*self.pinned, *in_request]]
 
     def live(self, tool_id: str) -> Tool | None:
-        """The tool as the catalog holds it now, if the caller may see it."""
+        """The current definition of a tool, if the caller may see it."""
         return self._view.live(tool_id, self.caller)
 
     def ids(self) -> frozenset[str]:
-        """Ids of all tools here, pinned and found."""
+        """The ids of all tools here, pinned and found."""
         return frozenset([*(t.id for t in self.pinned), *self.found])
 
     def id_of(self, name: str) -> str | None:
-        """The tool a name was given to in this conversation, even if it has left since."""
+        """The id of the tool that has this name in this conversation, even if the tool has left since."""
         return self._ids.get(name)
 
     def name_of(self, tool: Tool) -> str:
-        """The name a model calls a tool by: the one given before, or the one it would be given."""
+        """The name a model calls a tool by: the one it has already, or the one it would get."""
         if tool.id in self._names:
             return self._names[tool.id]
         try:
@@ -95,12 +95,12 @@ class LoadedTools:
         return name
 
     def reveal(self, ids: Iterable[str], late: Sequence[str] = ()) -> list[str]:
-        """Loads tools in the order given, as many as fit; returns the names of those that had to leave for them.
+        """Loads tools in this order, as many as fit; returns the names of the tools that had to leave for them.
 
-        Those in `late` are needed as well, and leave last.
+        The tools in `late` are needed as well, so they leave last.
         """
-        held = self.ids()
-        new = [i for i in dict.fromkeys(ids) if i not in held][: self.room]
+        loaded = self.ids()
+        new = [i for i in dict.fromkeys(ids) if i not in loaded][: self.room]
         for tool_id in new:
             if (tool := self._view.catalog.get(tool_id)) is not None:
                 self._give_name(tool)
@@ -108,29 +108,29 @@ class LoadedTools:
         return self._evict(new, late) if new else []
 
     def reveal_all(self) -> int:
-        """Loads all there is, as far as a request has room; returns how many tools it has no room for."""
-        held = self.ids()
-        new = [t.id for t in self._view.all_visible(self.caller) if t.id not in held]
+        """Loads all visible tools, as many as a request can carry; returns how many it cannot."""
+        loaded = self.ids()
+        new = [t.id for t in self._view.all_visible(self.caller) if t.id not in loaded]
         room = max(0, self.room - len(self.found))
         self.reveal(new[:room])
         return len(new[room:])
 
     def compact(self) -> list[str]:
-        """Drops what is gone or hidden now, shows changed tools as they are now, and says so."""
+        """Drops tools that are gone or hidden and updates changed ones; returns a sentence for each."""
         before = [*self.pinned, *self.found.values()]
         live = {t.id: now for t in before if (now := self.live(t.id)) is not None}
-        told = []
-        for shown in before:
-            if shown.id not in live:
-                told.append(f"{self._names[shown.id]} is no longer available")
-            elif live[shown.id] != shown:
-                told.append(f"{self._names[shown.id]} has changed")
+        changes = []
+        for tool in before:
+            if tool.id not in live:
+                changes.append(f"{self._names[tool.id]} is no longer available")
+            elif live[tool.id] != tool:
+                changes.append(f"{self._names[tool.id]} has changed")
         self.pinned = [live[t.id] for t in self.pinned if t.id in live]
         self.found = {i: live[i] for i in self.found if i in live}
-        return told
+        return changes
 
-    def export(self) -> dict[str, Any]:
-        """Names, found tools and what was shown, as JSON-ready data."""
+    def export(self) -> JsonObject:
+        """Names, found tools and the tools that were shown, as JSON-ready data."""
         return {
             "names": dict(self._names),
             "found": [[i, t.digest] for i, t in self.found.items()],
@@ -139,12 +139,12 @@ class LoadedTools:
         }
 
     def restore(self, state: JsonObject) -> None:
-        """Takes up what `export` gave, and the mode; `notices` name the tools that are gone or have changed.
+        """Restores what `export` returned, and the mode. `notices` name the tools that are gone or have changed.
 
-        What the built-in tools said of the catalog stays as it was shown.
+        The built-in tools keep the descriptions that were shown.
         """
         if state["mode"] not in ("static", "append", "bridge"):
-            raise ValueError(f"the mode {state['mode']!r} is not known")
+            raise ValueError(f"the mode {state['mode']!r} is unknown")
         self.deliver(state["mode"])
         self.built_in = [
             replace(tool, description=description, input_schema=schema)
@@ -166,14 +166,14 @@ class LoadedTools:
         self.callable = frozenset(state["callable"])
 
     def _give_name(self, tool: Tool) -> None:
-        """Once a conversation; a name already given to another tool gets a suffix."""
+        """Names a tool, once per conversation; if another tool has the name already, it gets a suffix."""
         if tool.id not in self._names:
             name = self.name_of(tool)
             self._names[tool.id] = name
             self._ids[name] = tool.id
 
     def _evict(self, keep: Sequence[str] = (), late: Sequence[str] = ()) -> list[str]:
-        """Unloads the oldest found tools until the caps hold; those just loaded stay."""
+        """Unloads the oldest found tools until the limits hold; those in `keep` stay."""
         gone = []
         order = {tool_id: place for place, tool_id in enumerate(self.found)}
         sizes = {i: definition_tokens(t) for i, t in self.found.items()} if self.most_tokens < math.inf else {}

@@ -1,15 +1,16 @@
-"""The one tool a model starts with: its definition, what it accepts, and the text a search answers with."""
+"""The one tool that a model starts with: its definition, the input it accepts, and the text of its answer."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolsearch.catalog.tools import Tool
 from toolsearch.settings import Settings
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
 if TYPE_CHECKING:
@@ -18,17 +19,17 @@ if TYPE_CHECKING:
 __all__ = ["SearchOutcome", "SearchRequest", "bridge_tool", "read_request", "schema_text", "search_tool"]
 
 _MOST_NAMED = 30  # servers or categories in the description
-_NAMED_CHARACTERS = 500  # of them: providers bound a description
-_QUERY_CHARACTERS = 2_000  # as `toolsearch.search.index.find` reads
+_NAMED_CHARACTERS = 500  # for all of them: providers limit a description
+_QUERY_CHARACTERS = 2_000  # as many as `toolsearch.search.index.find` reads
 _SCHEMA_CHARACTERS = 6_000  # of a schema shown in an answer
 
 
 def search_tool(name: str, servers: Sequence[str], categories: Sequence[str], most_queries: int = 8) -> Tool:
-    """The search tool as a model sees it. What lies behind it is named, up to 30 servers (or else categories)."""
+    """The search tool as a model sees it. Its description names up to 30 servers, or categories if there are none."""
     behind = ("servers", servers) if servers else ("categories", categories)
     listed = _some(behind[1], _MOST_NAMED, _NAMED_CHARACTERS)
     places = f" Behind it are these {behind[0]}: {listed}." if listed else ""
-    properties: dict[str, Any] = {
+    properties: dict[str, object] = {
         "queries": {
             "type": "array",
             "items": {"type": "string"},
@@ -80,7 +81,7 @@ def bridge_tool(name: str, search_name: str) -> Tool:
 
 @dataclass(frozen=True)
 class SearchRequest:
-    """What one search call asks for, made regular: queries in order, each once."""
+    """What one search call asks for, in regular form: queries in order, each once."""
 
     queries: tuple[str, ...]
     limit: int
@@ -89,17 +90,17 @@ class SearchRequest:
 
     @property
     def key(self) -> str:
-        """Equal for searches that ask the same, whatever their case, spaces and order."""
+        """Equal for searches that ask the same, ignoring case, spaces and order."""
         plain = sorted(" ".join(q.lower().split()) for q in self.queries)
         return json.dumps([plain, self.limit, self.category], ensure_ascii=False)
 
 
-def read_request(arguments: Mapping[str, Any], settings: Settings) -> SearchRequest:
-    """A search request from what a model wrote; forms models make up (`query`, `names`, `maxResults`) are understood.
+def read_request(arguments: JsonObject, settings: Settings) -> SearchRequest:
+    """A search request from what a model wrote; forms models make up (`query`, `names`, `maxResults`) are accepted.
 
-    The limit is the model's, within `results_floor` and `results_ceiling`; anything else means `results`.
+    The limit is the model's, kept between `results_floor` and `results_ceiling`; without a number it is `results`.
     """
-    asked: list[str] = []
+    queries: list[str] = []
     for key in ("queries", "query", "names", "name", "q"):
         value = arguments.get(key)
         if isinstance(value, str) and value.lstrip().startswith("["):
@@ -107,8 +108,8 @@ def read_request(arguments: Mapping[str, Any], settings: Settings) -> SearchRequ
                 value = json.loads(value)
         items = value if isinstance(value, list | tuple) else [] if value is None else [value]
         texts = [text for item in items if (text := _query(item)).strip()]
-        asked += texts if key not in ("names", "name") else _selections(texts)
-    queries = tuple(dict.fromkeys(asked))
+        queries += texts if key not in ("names", "name") else _selections(texts)
+    unique = tuple(dict.fromkeys(queries))
     limit: int = settings.results
     for key in ("limit", "maxResults", "max_results", "k"):
         try:
@@ -119,11 +120,11 @@ def read_request(arguments: Mapping[str, Any], settings: Settings) -> SearchRequ
         break
     category = arguments.get("category", arguments.get("categoryFilter"))
     category = category.strip() if isinstance(category, str) and category.strip() else None
-    return SearchRequest(queries[: settings.queries], limit, category, max(0, len(queries) - settings.queries))
+    return SearchRequest(unique[: settings.queries], limit, category, max(0, len(unique) - settings.queries))
 
 
-def _query(item: Any) -> str:
-    """One query as text, bounded; empty for what is none."""
+def _query(item: object) -> str:
+    """One query as a text, bounded; empty if the item is not a query."""
     try:
         return "" if item is None or isinstance(item, list | tuple) else clean(str(item)[:_QUERY_CHARACTERS])
     except (ValueError, RecursionError):  # an integer of thousands of digits
@@ -131,7 +132,7 @@ def _query(item: Any) -> str:
 
 
 def _selections(names: Sequence[str]) -> list[str]:
-    """Names to load as few queries, so that many names are one call."""
+    """The names to load, as few queries, so that one call can load many."""
     queries: list[str] = []
     for name in names:
         if queries and len(queries[-1]) + len(name) < _QUERY_CHARACTERS:
@@ -142,7 +143,7 @@ def _selections(names: Sequence[str]) -> list[str]:
 
 
 def schema_text(tool: Tool) -> str:
-    """A tool's schema as an answer shows it; one that is too long is cut, and says so."""
+    """A tool's schema as an answer shows it; a schema that is too long is cut, with a note."""
     text = json.dumps(tool.input_schema, ensure_ascii=False)
     if len(text) <= _SCHEMA_CHARACTERS:
         return text
@@ -151,7 +152,7 @@ def schema_text(tool: Tool) -> str:
 
 @dataclass
 class SearchOutcome:
-    """What a search did, and the text that says so. `names` maps tool ids to the names a model calls."""
+    """What a search did, and the text for the model. `names` maps tool ids to the names that the model calls."""
 
     request: SearchRequest
     names: dict[str, str]
@@ -161,8 +162,8 @@ class SearchOutcome:
     left_out: list[Tool] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
-    call_tool: str | None = None  # in "bridge", where schemas are shown because the model sees them nowhere else
-    refuses: bool = False  # calls of tools that are not loaded
+    call_tool: str | None = None  # only in "bridge": the text then shows schemas, which the model sees nowhere else
+    refuses: bool = False  # whether calls of tools that are not loaded are refused
 
     @property
     def is_empty(self) -> bool:
@@ -170,12 +171,12 @@ class SearchOutcome:
 
     @property
     def has_failed(self) -> bool:
-        """Whether some query could not be run."""
+        """Whether a query could not be run."""
         return any(hits.problem for hits in self.answers)
 
     @property
-    def data(self) -> dict[str, Any]:
-        """The same for a program: tool ids and names, no texts."""
+    def data(self) -> dict[str, object]:
+        """The outcome for a program: tool ids and names."""
         return {
             "loaded": [t.id for t in self.new],
             "already_loaded": [t.id for t in self.already],
@@ -187,35 +188,35 @@ class SearchOutcome:
     def line(self, tool: Tool, summary: int = 140) -> str:
         """One tool: its name, its server, its first sentence."""
         place = f" ({tool.server})" if tool.server else ""
-        said = f": {tool.summary(summary)}" if summary else ""
+        sentence = f": {tool.summary(summary)}" if summary else ""
         schema = f"\n  arguments: {schema_text(tool)}" if self.call_tool else ""
-        return f"- {self._called(tool)}{place}{said}{schema}"
+        return f"- {self._name_of(tool)}{place}{sentence}{schema}"
 
-    def _called(self, tool: Tool) -> str:
+    def _name_of(self, tool: Tool) -> str:
         return self.names.get(tool.id, tool.name)
 
     def text(self) -> str:
-        """The answer, most useful first; every sentence says what happened and then what to do."""
+        """The answer for the model, most useful first. Every sentence says what happened and then what to do."""
         new = {t.id for t in self.new}
         parts = []
         if self.new:
             many, them = ("1 tool", "it") if len(self.new) == 1 else (f"{len(self.new)} tools", "them")
             how = f"through {self.call_tool}" if self.call_tool else "by name from your next step on"
             parts.append(f"Loaded {many}; call {them} {how}.")
-        shown: set[str] = set()
+        listed: set[str] = set()
         for hits in self.answers:
-            found = [h.tool for h in hits if h.tool.id in new]
-            lines = [self.line(t) for t in found if t.id not in shown]
+            tools = [h.tool for h in hits if h.tool.id in new]
+            lines = [self.line(t) for t in tools if t.id not in listed]
             heading = f"For {_quoted(hits.query)}:"
             if lines:
                 parts += [*([heading] if len(self.answers) > 1 else []), *lines]
-            elif found:
-                parts.append(f"{heading} {_some([self._called(t) for t in found], 2)}, listed above.")
-            shown |= {t.id for t in found}
+            elif tools:
+                parts.append(f"{heading} {_some([self._name_of(t) for t in tools], 2)}, listed above.")
+            listed |= {t.id for t in tools}
             parts += self._shortfalls(hits)
         if self.already:
             how = f"call them through {self.call_tool}" if self.call_tool else "call directly"
-            parts.append(f"Already loaded, {how}: {_some([self._called(t) for t in self.already], 20)}.")
+            parts.append(f"Already loaded, {how}: {_some([self._name_of(t) for t in self.already], 20)}.")
         if caution := self.caution():
             parts.append(caution)
         if self.left_out:
@@ -234,9 +235,9 @@ class SearchOutcome:
         return "\n".join(parts)
 
     def caution(self) -> str:
-        """That what was found for some query may not fit, and for which; empty where none is doubtful."""
-        told = {t.id for t in (*self.new, *self.already)}
-        answered = [hits for hits in self.answers if any(h.tool.id in told for h in hits)]
+        """A warning that names the queries whose hits may not fit; empty if none is doubtful."""
+        loaded = {t.id for t in (*self.new, *self.already)}
+        answered = [hits for hits in self.answers if any(h.tool.id in loaded for h in hits)]
         weak = [_quoted(hits.query) for hits in answered if hits.verdict == "weak"]
         if not weak:
             return ""
@@ -244,30 +245,30 @@ class SearchOutcome:
         return f"{which} may not fit: check before you call, or search in other words."
 
     def _concerns(self, server: str) -> bool:
-        """Whether a missing server may be why a search fell short, or is what it asked for."""
+        """Whether a missing server may explain why a search found too little, or is named in a query."""
         return any(not hits for hits in self.answers) or any(
             server.casefold() in query.casefold() for query in self.request.queries
         )
 
     def _shortfalls(self, hits: Hits) -> list[str]:
-        said = []
+        lines = []
         if hits.unknown:
             quoted = ", ".join(_quoted(name) for name in hits.unknown[:10])
             more = f" and {len(hits.unknown) - 10} more" if len(hits.unknown) > 10 else ""
-            said.append(f"No tool is named {quoted}{more}; search by what it should do.")
+            lines.append(f"No tool is named {quoted}{more}; search by what it should do.")
         if hits.problem:
-            said.append(hits.problem)
+            lines.append(hits.problem)
         elif not hits and not hits.unknown:
-            near = ", ".join(map(self._called, hits.near))
+            near = ", ".join(map(self._name_of, hits.near))
             way = "search for one by its name" if self.refuses else "call one by its name if it does fit"
             take = f" ({way})" if hits.verdict == "none" else ""
             place = f" in the category {self.request.category!r}" if self.request.category else ""
-            said.append(
+            lines.append(
                 f"Nothing fits {_quoted(hits.query)}{place}."
                 + (f" Nearest: {near}{take}." if near else "")
                 + " Try other words: what is done, to what, in which product; one capability a query."
             )
-        return said
+        return lines
 
 
 def _quoted(text: str) -> str:
@@ -275,12 +276,12 @@ def _quoted(text: str) -> str:
 
 
 def _some(names: Sequence[str], most: int, characters: int = 2_000) -> str:
-    """A list within bounds; what is left out is counted."""
-    shown: list[str] = []
+    """The names as a text within bounds, with the number of those left out."""
+    listed: list[str] = []
     for name in names[:most]:
         characters -= len(name) + 2
         if characters < 0:
             break
-        shown.append(name)
-    more = len(names) - len(shown)
-    return ", ".join(shown) + (f" and {more} more" if more else "")
+        listed.append(name)
+    more = len(names) - len(listed)
+    return ", ".join(listed) + (f" and {more} more" if more else "")

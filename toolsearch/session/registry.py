@@ -1,4 +1,4 @@
-"""The live sessions of a `ToolSearch`: one a conversation, until it is ended or leaves by age or number."""
+"""The live sessions of a `ToolSearch`, one per conversation, until they are ended or evicted."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from time import monotonic
-from typing import Any
 
 from toolsearch.calls import Caller, check_caller
 from toolsearch.errors import StateError
 from toolsearch.session.session import Session
 from toolsearch.session.view import View
 from toolsearch.support import checks
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
 __all__ = ["SessionRegistry"]
@@ -24,64 +24,64 @@ log = logging.getLogger("toolsearch")
 
 
 class SessionRegistry:
-    """Sessions by the id of their conversation, the one used last at the end. Safe to use from several threads.
+    """Sessions by the id of their conversation, the most recently used last. Safe to use from several threads.
 
-    At most `most` are kept (None: all), each until nobody asked for it for `seconds` (None: for ever).
+    At most `most` sessions are kept (None: all), and each until it was not used for `seconds` (None: for ever).
     """
 
     def __init__(self, view: View, *, most: int | None, seconds: float | None) -> None:
         self._view, self._most, self._seconds = view, most, seconds
         self._lock = threading.RLock()
         self._sessions: OrderedDict[str, tuple[Session, float]] = OrderedDict()
-        self._evicted: list[Session] = []  # of which no listener knows yet
+        self._evicted: list[Session] = []  # not yet reported to the listeners
         self._listeners: list[Callable[[Session], None]] = []
 
     def open(self, conversation_id: str | None, caller: Caller | None) -> Session:
-        """The session of a conversation, made at the first call; without an id, a fresh private one."""
+        """The session of a conversation, created at the first call; without an id, a new private one."""
         check_caller(caller)
         checks.text("conversation_id", conversation_id, none="for a fresh session")
         with self._lock:
-            kept = self._sessions.get(conversation_id) if conversation_id is not None else None
-            if kept is None:
+            entry = self._sessions.get(conversation_id) if conversation_id is not None else None
+            if entry is None:
                 session = Session(self._view, clean(conversation_id or "") or secrets.token_urlsafe(16), caller)
             else:
-                session = kept[0]
+                session = entry[0]
                 session.rebind_caller(caller)
-            self._keep(session)  # the one asked for never leaves by its age
+            self._keep(session)  # before old ones are dropped, so this one never leaves by its age
         self._report_evicted()
         return session
 
-    def restore(self, state: Mapping[str, Any] | str, caller: Caller | None) -> Session:
-        """A session from its exported state; it takes the place of a live one with its id."""
+    def restore(self, state: JsonObject | str, caller: Caller | None) -> Session:
+        """A session from its exported state; it replaces a live one with the same id."""
         check_caller(caller)
         try:
-            held = json.loads(state) if isinstance(state, str) else state
+            exported = json.loads(state) if isinstance(state, str) else state
         except (ValueError, RecursionError) as error:
-            raise StateError(f"this is no exported session: {error}") from None
-        if not isinstance(held, Mapping) or not isinstance(held.get("id"), str):
-            raise StateError("this is no exported session: it has no id")
+            raise StateError(f"this is not an exported session: {error}") from None
+        if not isinstance(exported, Mapping) or not isinstance(exported.get("id"), str):
+            raise StateError("this is not an exported session: it has no id")
         mine = caller or Caller()
-        if (held.get("user", mine.user), held.get("tenant", mine.tenant)) != (mine.user, mine.tenant):
-            raise StateError(f"the session {held['id']!r} belongs to another caller")
+        if (exported.get("user", mine.user), exported.get("tenant", mine.tenant)) != (mine.user, mine.tenant):
+            raise StateError(f"session {exported['id']!r} belongs to another caller")
         with self._lock:
-            session = Session.from_state(self._view, held, caller)
+            session = Session.from_state(self._view, exported, caller)
             self._keep(session)
         self._report_evicted()
         return session
 
     def end(self, conversation_id: str) -> bool:
-        """Forgets a session; says whether there was one."""
+        """Forgets a session; returns whether there was one."""
         checks.text("conversation_id", conversation_id)
         with self._lock:
             return self._sessions.pop(conversation_id, None) is not None
 
     def on_evict(self, listener: Callable[[Session], None]) -> None:
-        """Calls `listener` with each session that leaves by age or number."""
+        """Calls `listener` with each session that is evicted because of its age or their number."""
         checks.function("listener", listener, "that takes a Session")
         self._listeners.append(listener)
 
     def ids(self) -> tuple[str, ...]:
-        """Ids of the live sessions; those that are too old leave first."""
+        """The ids of the live sessions, after those that are too old were evicted."""
         with self._lock:
             self._drop_idle()
             ids = tuple(self._sessions)
@@ -106,7 +106,7 @@ class SessionRegistry:
         self._evicted.append(self._sessions.pop(conversation_id)[0])
 
     def _report_evicted(self) -> None:
-        """Outside the lock: a listener may ask for sessions itself."""
+        """Calls the listeners, outside the lock: a listener may open sessions itself."""
         with self._lock:
             evicted, self._evicted = self._evicted, []
         for session in evicted:

@@ -1,9 +1,6 @@
-"""The searches of one conversation: looked up, loaded as far as a budget goes, and stopped where they lead nowhere."""
+"""The searches of one conversation: their hits are loaded within a budget, and repeated ones that find nothing stop."""
 
 from __future__ import annotations
-
-from collections.abc import Mapping
-from typing import Any
 
 from toolsearch.catalog.tools import Tool, definition_tokens
 from toolsearch.search.index import Hits
@@ -11,41 +8,42 @@ from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchOutcome, SearchRequest
 from toolsearch.session.teaching import SearchTrail
 from toolsearch.session.view import View
+from toolsearch.support.json_types import JsonObject
 from toolsearch.tokens import ESTIMATE
 
 __all__ = ["SearchLog"]
 
 
 class SearchLog:
-    """Not safe for threads by itself: its session holds a lock, but for `look_up`."""
+    """The searches of one conversation. Not thread-safe by itself: its session holds a lock, except for `look_up`."""
 
     def __init__(self, view: View, tools: LoadedTools) -> None:
         self.trail = SearchTrail()
         self._view = view
         self._settings = view.settings
         self._tools = tools
-        self._asked: dict[str, int] = {}  # searches by what they ask
+        self._asked: dict[str, int] = {}  # `SearchRequest.key` -> how often it was searched
         self._in_vain = 0  # searches in a row that found nothing
         self._schemas: dict[str, str] = {}  # in "bridge": digests of the definitions that answers have shown
 
     @property
-    def _bridged(self) -> bool:
-        """Whether results hold the schemas, which the model sees nowhere else."""
+    def _is_bridge(self) -> bool:
+        """Whether answers include the schemas, because the model sees them nowhere else."""
         return self._tools.mode == "bridge"
 
     def look_up(self, request: SearchRequest) -> SearchOutcome:
-        """Searches; changes nothing."""
+        """Runs the queries; changes nothing."""
         view, caller = self._view, self._tools.caller
-        bridge = self._settings.call_tool if self._bridged else None
+        bridge = self._settings.call_tool if self._is_bridge else None
         outcome = SearchOutcome(request, {}, call_tool=bridge, missing=view.missing(caller))
         outcome.refuses = self._settings.not_loaded == "refuse"
         category = None
-        if (asked := request.category) is not None:
+        if (wanted := request.category) is not None:
             known = view.places(caller)[1]
-            category = next((c for c in known if c.casefold() == asked.casefold()), None)
+            category = next((c for c in known if c.casefold() == wanted.casefold()), None)
             if category is None:
                 listed = ", ".join(map(repr, known[:30])) or "none"
-                problem = f"There is no category {asked[:80]!r}; there are: {listed}. Use one of them, or none."
+                problem = f"There is no category {wanted[:80]!r}; there are: {listed}. Use one of them, or none."
                 outcome.answers = [Hits(query, problem=problem) for query in request.queries[:1]]
                 return outcome
         outcome.answers = [
@@ -54,24 +52,24 @@ class SearchLog:
         return outcome
 
     def take(self, outcome: SearchOutcome) -> None:
-        """Loads of what was found as much as fits the budget."""
+        """Loads as many of the hits as the budget allows."""
         fitting = _in_turn(outcome.answers)
         for tool in [*fitting, *(t for hits in outcome.answers for t in hits.near)]:
             outcome.names[tool.id] = self._tools.name_of(tool)
-        # In "bridge" a schema is nowhere but in an answer, so one that is new, changed or lost is shown (again).
+        # In "bridge" only an answer shows a schema, so one that is new, changed or lost is shown (again).
         unseen = {t.id for t in fitting if self._schemas.get(t.id) != t.digest} if outcome.call_tool else set[str]()
-        held = self._tools.ids() - (unseen - {t.id for t in self._tools.pinned})
-        outcome.already = [t for t in fitting if t.id in held]
-        self._fill(outcome, [t for t in fitting if t.id not in held])
+        loaded = self._tools.ids() - (unseen - {t.id for t in self._tools.pinned})
+        outcome.already = [t for t in fitting if t.id in loaded]
+        self._fill(outcome, [t for t in fitting if t.id not in loaded])
         outcome.evicted = self._tools.reveal([t.id for t in outcome.new], late=[t.id for t in outcome.already])
         outcome.already = [t for t in outcome.already if t.id in self._tools.ids()]
         self._schemas |= {t.id: t.digest for t in outcome.new}
         self.trail.record_search(outcome.answers, {t.id for t in (*outcome.new, *outcome.already)})
 
     def _fill(self, outcome: SearchOutcome, tools: list[Tool]) -> None:
-        """Takes tools in order until the answer costs too much or a request cannot carry more; the best one always."""
+        """Takes tools in order until the answer or the request would be too large; always takes the best one."""
         request = self._tools.most_tokens
-        most = self._settings.answer_tokens * (4 if self._bridged else 1)
+        most = self._settings.answer_tokens * (4 if self._is_bridge else 1)
         outcome.left_out = list(tools)
         while outcome.left_out:
             request -= definition_tokens(outcome.left_out[0])
@@ -82,15 +80,15 @@ class SearchLog:
                 break
 
     def report(self, outcome: SearchOutcome) -> str:
-        """What the model reads: the result, or a short answer where it asks again for nothing."""
+        """What the model reads: the result, or a short answer to a repeated search that is no use."""
         times = 0
-        if not (outcome.is_empty and outcome.has_failed):  # what could not be searched was not searched in vain
+        if not (outcome.is_empty and outcome.has_failed):  # a query that could not run does not count
             times = self._asked[outcome.request.key] = self._asked.get(outcome.request.key, 0) + 1
             self._in_vain = self._in_vain + 1 if outcome.is_empty else 0
         return self._brake(outcome, times) or outcome.text()
 
     def _brake(self, outcome: SearchOutcome, times: int) -> str | None:
-        """A short answer in place of a long one, where searching again leads nowhere."""
+        """A short answer in place of the long one, if searching again is no use."""
         if outcome.has_failed:
             return None
         if times > 1 and outcome.already and not outcome.new:
@@ -112,15 +110,15 @@ class SearchLog:
         return None
 
     def load(self, hits: Hits) -> None:
-        """Loads what a search found that no model asked for."""
+        """Loads the hits of a search that the model did not ask for."""
         self._tools.reveal([h.tool.id for h in hits])
         self.trail.record_search([hits], self._tools.ids())
 
     def forget(self) -> None:
-        """What an earlier search said is gone from the history, so asking again is no repetition."""
+        """Forgets earlier searches: their answers are gone from the history, so asking again is not a repetition."""
         self._asked, self._in_vain, self._schemas = {}, 0, {}
 
-    def export(self) -> dict[str, Any]:
+    def export(self) -> JsonObject:
         """JSON-ready data for `restore`."""
         return {
             "asked": dict(self._asked),
@@ -129,15 +127,15 @@ class SearchLog:
             "trail": self.trail.export(),
         }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes up what `export` gave."""
+    def restore(self, state: JsonObject) -> None:
+        """Restores what `export` returned."""
         self._asked, self._in_vain = dict(state["asked"]), int(state["in_vain"])
         self._schemas = dict(state["schemas"])
         self.trail = SearchTrail.from_state(state.get("trail", {}))
 
 
 def _in_turn(answers: list[Hits]) -> list[Tool]:
-    """The tools of all answers, each once: every query's best first, then every query's second, and so on."""
+    """The tools of all answers, each once: first the best of every query, then the second of every query, and so on."""
     turns: dict[str, Tool] = {}
     for rank in range(max(map(len, answers), default=0)):
         for hits in answers:

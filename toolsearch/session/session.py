@@ -1,7 +1,7 @@
-"""One conversation: what its model may see and call, and the answer to each of its calls.
+"""A session is one conversation: the tools its model may see and call, and the answer to each call.
 
-A session owns the found set: it grows in the order of discovery, keeps the bytes of what was shown, and shrinks only
-by an announced eviction. What is callable is what the last `tools()` showed.
+A session holds the found tools in the order of discovery, each with the exact definition that was shown. Tools leave
+only by an eviction that is announced. The model can call the tools that the last `tools()` returned.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
-from typing import Any
 
 from toolsearch.calls import Caller, ToolCall, ToolResult, check_caller
 from toolsearch.catalog.tools import Shown, Tool
@@ -32,7 +31,7 @@ FORMAT = 1  # of `Session.export`
 
 
 class Session:
-    """One conversation. Made by `ToolSearch.session`; safe to use from several threads."""
+    """One conversation. `ToolSearch.session` creates it. Safe to use from several threads."""
 
     def __init__(self, view: View, conversation_id: str, caller: Caller | None) -> None:
         check_caller(caller)
@@ -53,26 +52,27 @@ class Session:
         return self._tools.mode
 
     def rebind_caller(self, caller: Caller | None) -> None:
-        """Takes the roles the caller has now; raises `StateError` for another user or tenant."""
+        """Updates the caller's roles; raises `StateError` for another user or tenant."""
         check_caller(caller)
         mine, theirs = self.caller or Caller(), caller or Caller()
         if (mine.user, mine.tenant) != (theirs.user, theirs.tenant):
-            raise StateError(f"the session {self.id!r} belongs to another caller")
+            raise StateError(f"session {self.id!r} belongs to another caller")
         with self._lock:
             self.caller = self._tools.caller = caller
 
     # -- what the model sees -------------------------------------------------------------------------------------
 
     def tools(self) -> list[Shown]:
-        """What the next request carries: built-in tools, pinned ones, found ones in the order of discovery.
+        """The tools of the next request: built-in ones, pinned ones, and found ones in the order of discovery.
 
-        Fixes what is callable until the next time. What an earlier request carried keeps its bytes and its place.
+        The model can call these tools until the next time. A tool that an earlier request carried keeps its exact
+        definition and its place.
         """
         with self._lock:
             return self._tools.show()
 
     def instructions(self) -> str:
-        """The note for the system message; the same text throughout the session. Empty in the mode "static"."""
+        """The note for the system message. It is the same throughout the session, and empty in the mode "static"."""
         if self.mode == "static":
             return ""
         name = self._settings.search_tool
@@ -88,7 +88,7 @@ class Session:
         return "\n".join(lines)
 
     def why(self) -> str:
-        """Why found tools are delivered the way they are."""
+        """The mode, and why it was chosen."""
         return f"{self.mode}: {self._why}"
 
     @property
@@ -98,7 +98,7 @@ class Session:
             return tuple(self._tools.found.values())
 
     def notices(self) -> list[str]:
-        """What changed without the model asking (evicted, gone, changed tools), each reported once."""
+        """What changed without a request of the model (tools evicted, gone or changed); each is reported once."""
         with self._lock:
             notices, self._tools.notices = self._tools.notices, []
             return notices
@@ -106,33 +106,33 @@ class Session:
     # -- calls ---------------------------------------------------------------------------------------------------
 
     def handle(self, call: ToolCall, *, cancelled: threading.Event | None = None) -> ToolResult:
-        """Answers one call: searches, runs the tool, or says why not and what to do. Nothing a model writes raises.
+        """Answers one call: searches, runs the tool, or says why it cannot. Nothing that a model writes raises.
 
-        The tool sees `cancelled` in its `ToolContext`.
+        The tool gets `cancelled` in its `ToolContext`.
         """
         return self.perform(self._decide_and_reveal(call), cancelled=cancelled)
 
     async def ahandle(self, call: ToolCall, *, cancelled: threading.Event | None = None) -> ToolResult:
-        """As `handle`, for async code: async tools are awaited, others and searches run in a thread of their own."""
+        """As `handle`, for async code: async tools are awaited; other tools and searches run in their own threads."""
         return await self.aperform(self._decide_and_reveal(call), cancelled=cancelled)
 
     def decide(self, call: ToolCall) -> CallPlan:
-        """What is to be done with a call; `perform` does it. Changes nothing."""
+        """Decides what to do with a call; `perform` does it. Changes nothing."""
         checks.instance("call", call, ToolCall, "a ToolCall, as calls_in(reply) of a wire gives them")
         with self._lock:
             return self._planner.decide(call)
 
     def decide_again(self, call: ToolCall, tool_id: str, *, checked: str = "") -> CallPlan:
-        """The plan of a call that was decided before, for the tool with this id as it is now.
+        """The plan for a call that was decided before, with the tool of this id as it is now.
 
-        `checked` is the digest of the definition that `call.arguments` fit; they are checked anew against another one.
-        Without an id the call is one of the search tool.
+        `checked` is the digest of the definition that `call.arguments` were checked against. If the tool has another
+        definition now, they are checked again. An empty `tool_id` means the search tool.
         """
         with self._lock:
             return self._planner.decide_again(call, tool_id, checked) if tool_id else self._planner.decide_search(call)
 
     def perform(self, plan: CallPlan, *, cancelled: threading.Event | None = None) -> ToolResult:
-        """Does what was decided, and nothing else: answers, searches, or runs the tool of the plan."""
+        """Does what the plan says, and nothing else: gives its answer, searches, or runs its tool."""
         if plan.result is not None:
             return plan.result
         if plan.search is not None:
@@ -169,7 +169,7 @@ class Session:
             return ToolResult(call.id, call.name, "ok", self._searching.report(outcome), outcome.data)
 
     def _teach(self, plan: CallPlan, result: ToolResult) -> ToolResult:
-        """After a call that ended well: what was searched for before it is what the tool is for."""
+        """Learns from a successful call: the searches before it describe what the tool is for."""
         if not result.ok or plan.tool is None:
             return result
         with self._lock:
@@ -186,17 +186,17 @@ class Session:
     # -- without a call ------------------------------------------------------------------------------------------
 
     def live(self, tool_id: str) -> Tool | None:
-        """A tool as the catalog holds it now, if the caller may see it."""
+        """The current definition of a tool, if the caller may see it."""
         return self._tools.live(tool_id)
 
     def load(self, ids: Iterable[str]) -> None:
-        """Loads tools without a search, for the next request; ids the caller may not see are left out."""
+        """Loads tools for the next request without a search; ids that the caller may not see are skipped."""
         wanted = checks.names("ids", ids, "ids")
         with self._lock:
             self._tools.reveal([i for i in wanted if self._tools.live(i) is not None])
 
     def preselect(self, text: str, limit: int | None = None) -> Hits:
-        """Searches with the user's own words before the first request and loads what fits; no model call is needed."""
+        """Searches with the user's own words before the first request and loads the hits, without a model call."""
         hits = self._view.find(text, limit or self._settings.results, caller=self.caller)
         if self.mode != "static":
             with self._lock:
@@ -204,10 +204,10 @@ class Session:
         return hits
 
     def after_compaction(self) -> list[str]:
-        """Call it after the history was shortened: the provider's cache is lost, so pending changes take effect.
+        """Call this after the history was shortened: the provider's cache is lost, so pending changes take effect.
 
-        Tools that are gone or hidden now leave, changed ones show their new definition, and the mode "auto" is
-        decided again. Returns what changed.
+        Tools that are gone or hidden leave, changed tools get their new definition, and the mode "auto" is decided
+        again. Returns what changed.
         """
         with self._lock:
             changes = self._tools.compact()
@@ -223,7 +223,7 @@ class Session:
 
     # -- storing -------------------------------------------------------------------------------------------------
 
-    def export(self) -> dict[str, Any]:
+    def export(self) -> dict[str, object]:
         """The session as JSON-ready data, for `ToolSearch.restore`. Keep it where the client cannot change it."""
         with self._lock:
             caller = self.caller or Caller()
@@ -240,20 +240,20 @@ class Session:
 
     @classmethod
     def from_state(cls, view: View, state: JsonObject, caller: Caller | None) -> Session:
-        """The session that gave `state`; `ToolSearch.restore` calls this."""
+        """The session from what `export` returned; `ToolSearch.restore` calls this."""
         session = cls(view, state["id"], caller)
         session._restore(state)
         return session
 
     def _restore(self, state: JsonObject) -> None:
         if (version := state.get("format")) != FORMAT:
-            raise StateError(f"the format {version!r} of this session is not known; {FORMAT} is")
+            raise StateError(f"this session has the format {version!r}; this version reads {FORMAT}")
         try:
             self._why = state["why"]
             self._tools.restore(state)
             self._searching.restore(state)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
-            raise StateError(f"this is no exported session: {type(error).__name__}: {error}") from None
+            raise StateError(f"this is not an exported session: {type(error).__name__}: {error}") from None
 
     def __repr__(self) -> str:
         return f"Session({self.id!r}, {self.mode}, {len(self._tools.pinned)} pinned, {len(self._tools.found)} found)"

@@ -1,20 +1,20 @@
-"""Which search led to which call in a conversation: what use can teach."""
+"""Remembers which search led to which call in a conversation, so that use can teach."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
-from typing import Any
 
 from toolsearch.search.index import Hits
+from toolsearch.support.json_types import JsonObject
 
 __all__ = ["SearchTrail"]
 
-FOLLOWED = 3  # the last searches, whose finds still teach when they are called
+FOLLOWED = 3  # the number of last searches whose hits still teach when they are called
 
 
 class SearchTrail:
-    """The last searches of one conversation. Not safe for threads by itself: its session holds a lock."""
+    """The last searches of one conversation. Not thread-safe by itself: its session holds a lock."""
 
     def __init__(self) -> None:
         self._searches = 0
@@ -22,9 +22,9 @@ class SearchTrail:
         self._unanswered: dict[int, str] = {}  # by its number, the query of a search that led to no call yet
 
     def record_search(self, answers: Sequence[Hits], ids: AbstractSet[str]) -> None:
-        """Remembers which query found which of these tools; a tool's name teaches none.
+        """Remembers which query found which of the tools in `ids`. A query that is a tool's name teaches nothing.
 
-        What an older search found is forgotten: a call long after it may be for something else.
+        The hits of older searches are forgotten: a call long after a search may be for something else.
         """
         self._searches += 1
         at = self._searches
@@ -40,20 +40,20 @@ class SearchTrail:
             self._unanswered[at] = answers[0].query
 
     def pop_queries(self, tool_id: str) -> list[tuple[str, float]]:
-        """The queries that a successful call of a tool speaks for, and how much each counts. Each search teaches once.
+        """The queries that a successful call of a tool confirms, with the weight of each. Each search teaches once.
 
-        The search that found it was a good one. So were the searches right before it that led to no call: they asked
-        for the same in words that the index does not know, which is what there is to learn. Who asks for several things
-        at once may mean any, so that teaches no such thing.
+        The search that found the tool was a good one. So were the searches right before it that led to no call: they
+        asked for the same thing in words that the index does not know yet. A search with several queries does not
+        teach this, because the earlier searches may have been for any of them.
         """
         query, at = self._led.pop(tool_id, ("", 0))
         if not query:
             return []
         alone = self._unanswered.pop(at, None) == query
         before = [self._unanswered.pop(n) for n in list(self._unanswered) if n < at] if alone else []
-        return [(query, 1.0), *((asked, 0.5) for asked in before)]
+        return [(query, 1.0), *((earlier, 0.5) for earlier in before)]
 
-    def export(self) -> dict[str, Any]:
+    def export(self) -> JsonObject:
         """JSON-ready data for `from_state`."""
         return {
             "led": {tool_id: [query, self._searches - at] for tool_id, (query, at) in self._led.items()},
@@ -61,8 +61,8 @@ class SearchTrail:
         }
 
     @classmethod
-    def from_state(cls, state: Mapping[str, Any]) -> SearchTrail:
-        """The trail that gave `state`; an empty one for nothing."""
+    def from_state(cls, state: JsonObject) -> SearchTrail:
+        """The trail from what `export` returned; an empty one if `state` is empty."""
         trail = cls()
         trail._led = {str(i): (str(query), -int(ago)) for i, (query, ago) in state.get("led", {}).items()}
         trail._unanswered = {-int(ago): str(query) for ago, query in state.get("unanswered", [])}

@@ -1,4 +1,4 @@
-"""What may be seen: a catalog through its index, for each caller; what every session of a `ToolSearch` stands on."""
+"""The catalog as each caller may see and search it. All sessions of a `ToolSearch` share one view."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["Delivery", "View"]
 log = logging.getLogger("toolsearch")
 
 Delivery = Literal["static", "append", "bridge"]
-DEEPER = 20  # hits beyond the limit among which what was learned may raise one
+DEEPER = 20  # hits beyond the limit that are searched too, so that a learned one among them can move up
 
 
 class View:
     """A catalog as callers may see it. It changes nothing, and is safe to use from several threads.
 
-    What follows from a caller and the state of the catalog is computed once: `visible_ids` gives the same object until
-    something changes, so an index can keep what it made of it. `pinned` tools are never searched.
+    What depends on a caller and the state of the catalog is computed once: `visible_ids` returns the same object until
+    something changes, so an index can cache what it derives from it. `pinned` tools are never searched.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class View:
         self._visible = visible
         self._visibility_version = _version_of(visible)
         self._departed: dict[str, tuple[Tool, ...]] = {}  # server -> the tools that left it last
-        # Each takes a version besides the caller, so that what is kept is of one state of the catalog.
+        # Each takes a version as well as the caller, so that a cached value belongs to one state of the catalog.
         self._visible_ids = lru_cache(maxsize=256)(self._find_visible_ids)
         self._places = lru_cache(maxsize=256)(self._find_places)
         self._size = lru_cache(maxsize=256)(self._measure_size)
@@ -98,7 +98,7 @@ class View:
     # -- who sees what -------------------------------------------------------------------------------------------
 
     def visible_ids(self, caller: Caller | None, category: str | None = None) -> frozenset[str] | None:
-        """The ids a caller may see, the same object as long as nothing changes; None where that is all of them."""
+        """The ids that a caller may see, as the same object until something changes; None means all of them."""
         check_caller(caller)
         checks.text("category", category, none="for all")
         return self._visible_ids(caller, category, self._version())
@@ -114,26 +114,26 @@ class View:
         return None if len(seen) == len(tools) else frozenset(t.id for t in seen)
 
     def _version(self) -> Hashable:
-        """What everything that is kept depends on, besides the caller."""
+        """What all cached values depend on, apart from the caller."""
         version = self._visibility_version
         return self.catalog.version, None if version is None else version()
 
-    def _may_see(self, held: Tool, caller: Caller | None) -> bool:
-        if held.roles and (caller is None or not (held.roles & caller.roles)):
+    def _may_see(self, tool: Tool, caller: Caller | None) -> bool:
+        if tool.roles and (caller is None or not (tool.roles & caller.roles)):
             return False
         try:
-            return self._visible is None or bool(self._visible(held, caller))
+            return self._visible is None or bool(self._visible(tool, caller))
         except Exception:
-            log.exception("visible(%r, …) failed: the tool stays hidden", held.id)
+            log.exception("visible(%r, …) failed: the tool stays hidden", tool.id)
             return False
 
     def live(self, tool_id: str, caller: Caller | None) -> Tool | None:
-        """The tool as the catalog holds it now, if the caller may see it."""
+        """The current definition of a tool, if the caller may see it."""
         visible = self.visible_ids(caller)
         return self.catalog.get(tool_id) if visible is None or tool_id in visible else None
 
     def all_visible(self, caller: Caller | None) -> list[Tool]:
-        """Every tool a caller may see, by id: the same list whatever the order of registration."""
+        """Every tool a caller may see, sorted by id, so that the order of registration does not matter."""
         ids = self.visible_ids(caller)
         return sorted((t for t in self.catalog if ids is None or t.id in ids), key=lambda t: t.id)
 
@@ -142,7 +142,7 @@ class View:
         return [t for t in self.all_visible(caller) if t.id not in pinned]
 
     def places(self, caller: Caller | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Servers and categories that hold a tool the caller may see and search for."""
+        """The servers and categories with a tool that the caller may see and search for."""
         return self._places(caller, self._version())
 
     def _find_places(self, caller: Caller | None, _version: Hashable) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -152,7 +152,7 @@ class View:
         return tuple(sorted(servers)), tuple(sorted(categories))
 
     def missing(self, caller: Caller | None) -> dict[str, str]:
-        """Servers that cannot be reached now, and why; not those all of whose tools are hidden from the caller."""
+        """The servers that cannot be reached now, and why; none whose tools are all hidden from the caller."""
         missing = self.catalog.missing
         if not missing:
             return {}
@@ -166,14 +166,14 @@ class View:
         return {server: why for server, why in missing.items() if server not in hidden}
 
     def note_change(self, change: Change) -> None:
-        """Remembers which tools left which server last, so that `missing` can tell who knew of them."""
+        """Remembers which tools left which server last, so that `missing` knows which callers could see them."""
         for server in {t.server for t in change.removed if t.server}:
             self._departed[server] = tuple(t for t in change.removed if t.server == server)
 
     # -- delivery ------------------------------------------------------------------------------------------------
 
     def choose_mode(self, caller: Caller | None = None) -> tuple[Delivery, str]:
-        """How tools are delivered to this caller's sessions, and why."""
+        """The mode for this caller's sessions, and why it was chosen."""
         mode, most = self.settings.mode, self.settings.max_tools
         if mode in ("append", "bridge"):
             return mode, "the setting `mode`"
@@ -193,13 +193,13 @@ class View:
         return "append", f"{size}: from {least} tools and {budget:,} tokens on, searching pays"
 
     def _measure_size(self, caller: Caller | None, _version: Hashable) -> tuple[int, int]:
-        """Number and tokens of the tools that searching would keep out of a request: pinned ones are always in it."""
+        """The number and tokens of the tools that searching keeps out of a request: all but the pinned ones."""
         tools = self._searchable(caller)
         return len(tools), sum(map(definition_tokens, tools))
 
 
 def _version_of(visible: object) -> Callable[[], Hashable] | None:
-    """What says of a `Visibility` whether its answers still hold, if it has that."""
+    """The `version` function of a `Visibility`, if it has one."""
     if isinstance(visible, VersionedVisibility) and callable(visible.version):
         return visible.version
     return None
