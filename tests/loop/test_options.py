@@ -354,7 +354,7 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], tuple[str, ...]]] = [
     (Catalog().sync, {"sources": "ab", "server": "shop"}, ("tools", "'ab'", "functions, definitions")),
     (Catalog().sync, {"sources": None, "server": "shop"}, ("tools", "None", "functions, definitions")),
     (Catalog().sync, {"sources": [], "server": None}, ("server", "None", "a text that is not empty")),
-    (Catalog().sync, {"sources": [], "server": "shop", "rolls": "hr"}, ("no mark 'rolls'", "'roles'")),
+    (Catalog().sync, {"sources": [], "server": "shop", "rolls": "hr"}, ("no option 'rolls'", "'roles'")),
     (Catalog().subscribe, {"listener": 5}, ("listener", "5", "a function that takes a Change")),
     (Catalog().reserve, {"names": "search"}, ("names", "as in ['search']")),
     (Catalog().enrich, {"examples": 5}, ("examples", "5", "it has no of, stale")),

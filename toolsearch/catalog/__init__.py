@@ -1,7 +1,8 @@
 """What there is: tools, made from functions and definitions of every form, and the catalog that holds them.
 
 catalog      Catalog: unique ids, bad definitions set aside, every change announced
-tools        Tool, and Shown: a tool as a request carries it     definitions  the forms in which people have tools
+tools        Tool, and Shown: a tool as a request carries it     marks        how a tool may be run, and its options
+definitions  the forms in which people have tools
 functions    a Python function as a tool                         files        definitions in files
 names        names a provider accepts, and names alike           sanitising   hostile texts in definitions
 examples     example queries beside tools                        enrichment   example queries asked of a model
@@ -14,7 +15,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.catalog.catalog import Catalog, Change, Quarantined
-from toolsearch.catalog.tools import Kind, Marks, Shown, Tool, definition_tokens, first_sentence, tool
+from toolsearch.catalog.marks import Kind, Marks, ToolOptions
+from toolsearch.catalog.tools import Shown, Tool, definition_tokens, first_sentence, tool
 
 if TYPE_CHECKING:
     from toolsearch.catalog.enrichment import enrich
@@ -32,6 +34,7 @@ __all__ = [
     "Quarantined",
     "Shown",
     "Tool",
+    "ToolOptions",
     "command",
     "definition_tokens",
     "endpoint",

@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, Unpack
 
 from toolsearch.catalog.definitions import parts
+from toolsearch.catalog.marks import Kind, ToolOptions, check_options
 from toolsearch.catalog.names import Names, provider_name
-from toolsearch.catalog.tools import Kind, Marks, Tool, definition_of, made_from, tool
+from toolsearch.catalog.tools import Tool, definition_of, from_definition, tool
 from toolsearch.errors import DefinitionError, SetupError, UnknownTool
 from toolsearch.support import checks
 from toolsearch.support.text import clean
@@ -80,21 +81,21 @@ class Catalog:
 
     # -- changing ------------------------------------------------------------------------------------------------
 
-    def add(self, source: Any, **marks: Unpack[Marks]) -> Tool | None:
+    def add(self, source: Any, **options: Unpack[ToolOptions]) -> Tool | None:
         """Adds one tool: a function, a `Tool`, or a definition. None if it was quarantined."""
-        added = self.extend([source], **marks)
+        added = self.extend([source], **options)
         return added[0] if added else None
 
-    def extend(self, sources: Iterable[Any], **marks: Unpack[Marks]) -> list[Tool]:
-        """Adds many tools with one notice, and returns those now in the catalog; `marks` hold for each."""
-        sources = _sources(sources, marks)
+    def extend(self, sources: Iterable[Any], **options: Unpack[ToolOptions]) -> list[Tool]:
+        """Adds many tools with one notice, and returns those now in the catalog; `options` hold for each."""
+        sources = _sources(sources, options)
         taken: dict[str, Tool] = {}
         added: dict[str, Tool] = {}
         removed: list[Tool] = []
         with self._changing:
             try:
                 for source in sources:
-                    for made in self._read(source, marks):
+                    for made in self._read(source, options):
                         before = self._tools.get(made.id)
                         if before is not None and before == made:
                             taken[made.id] = before
@@ -119,9 +120,9 @@ class Catalog:
             self._announce((), (removed,))
             return removed
 
-    def replace(self, source: Any, **marks: Unpack[Marks]) -> Tool:
+    def replace(self, source: Any, **options: Unpack[ToolOptions]) -> Tool:
         """Puts a new definition in the place of the tool with its id, or adds it; raises `DefinitionError`."""
-        made = source if isinstance(source, Tool) and not marks else tool(source, **marks)
+        made = source if isinstance(source, Tool) and not options else tool(source, **options)
         with self._changing:
             made = self._enriched(made)
             before = self._tools.get(made.id)
@@ -137,12 +138,12 @@ class Catalog:
             self._announce((made,), (before,) if before else ())
         return made
 
-    def sync(self, sources: Iterable[Any], *, server: str, **marks: Any) -> None:
+    def sync(self, sources: Iterable[Any], *, server: str, **options: object) -> None:
         """Makes the tools of one server exactly these: new ones are added, changed ones replaced, others removed."""
         checks.text("server", server, empty=False)
-        sources = _sources(sources, marks)
+        sources = _sources(sources, options)
         with self._changing:
-            made = {t.id: t for source in sources for t in self._read(source, {**marks, "server": server})}
+            made = {t.id: t for source in sources for t in self._read(source, {**options, "server": server})}
             before = {t.id: t for t in self._tools.values() if t.server == server}
             for other in [t for i, t in self._tools.items() if i in made and i not in before]:
                 if self._may_replace(other, made[other.id]):
@@ -284,7 +285,7 @@ class Catalog:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _read(self, source: Any, marks: Mapping[str, Any]) -> list[Tool]:
+    def _read(self, source: Any, options: Mapping[str, object]) -> list[Tool]:
         """The tools in one source; what is wrong with it is written down, not raised."""
         made: list[Tool] = []
         try:
@@ -294,7 +295,7 @@ class Catalog:
             return []
         for part in found:
             try:
-                one = part if isinstance(part, Tool) and not marks else made_from(definition_of(part), marks)
+                one = part if isinstance(part, Tool) and not options else from_definition(definition_of(part), options)
                 assert one.digest  # of a `Tool` made by hand it is not known before that it is JSON
                 self._check_reserved(one)
                 made.append(self._enriched(one))
@@ -375,11 +376,9 @@ class Catalog:
         return table(repr(self), ("id", "server", "summary", "flags"), rows, most=50)
 
 
-def _sources(sources: Any, marks: Mapping[str, Any]) -> Iterable[Any]:
-    """What is to be read one by one; raises `SetupError` for what holds no tools, and for marks that are none."""
-    if unknown := marks.keys() - Marks.__annotations__.keys():
-        known = ", ".join(map(repr, Marks.__annotations__))
-        raise SetupError(f"there is no mark {min(unknown)!r}; there are {known}")
+def _sources(sources: Any, options: Mapping[str, object]) -> Iterable[Any]:
+    """What is to be read one by one; raises `SetupError` for what holds no tools, and for options that do not exist."""
+    check_options(options)
     if isinstance(sources, str | bytes):
         raise checks.wrong("tools", "functions, definitions, or lists of them", sources, more=": read a file first")
     if isinstance(sources, Mapping | Tool) or callable(sources):

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolsearch.calls import Status, ToolCall
+from toolsearch.catalog.marks import DEFAULT_MARKS, Marks
 from toolsearch.support import checks
 
 __all__ = [
@@ -72,7 +73,7 @@ class JudgedCall:
 
     `kind` is "tool", "search", or "answered" where the call cannot run and `answer` and `status` say why. `arguments`
     are as the model wrote them; `given` are the checked ones. `tool` is the id in the catalog, `digest` that of the
-    definition; the marks are those of the tool, `action` its kind.
+    definition, and `marks` are those of the tool.
     """
 
     id: str
@@ -82,15 +83,10 @@ class JudgedCall:
     tool: str = ""
     digest: str = ""
     given: Mapping[str, Any] | None = None
-    alone: bool = False
-    repeatable: bool = True
-    return_direct: bool = False
-    terminal: bool = False
+    marks: Marks = DEFAULT_MARKS
     status: Status = "ok"
     answer: str = ""
     reveal: tuple[str, ...] = ()
-    action: bool = False
-    polling: bool = False
 
 
 # -- facts -------------------------------------------------------------------------------------------------------

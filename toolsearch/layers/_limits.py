@@ -231,7 +231,7 @@ class _Limits:
         return bool(self.uncounted) and is_one_of(call, self.uncounted)
 
     def _polls(self, call: JudgedCall) -> bool:
-        return call.polling or is_one_of(call, self.polling)
+        return call.marks.polling or is_one_of(call, self.polling)
 
     def _most(self, call: JudgedCall) -> int | None:
         own = next((name for name in self.tools if is_one_of(call, (name,))), None)

@@ -121,7 +121,7 @@ class _Retry:
         raise AssertionError("the last attempt returns or raises")
 
     def _may_repeat(self, call: Call) -> bool:
-        if call.judged.kind != "tool" or not call.judged.repeatable:
+        if call.judged.kind != "tool" or not call.judged.marks.repeatable:
             return False
         return self.tools if isinstance(self.tools, bool) else is_one_of(call.judged, self.tools)
 

@@ -197,9 +197,9 @@ class Conversation:
         """The end of a turn by its tools: one that is terminal, or all of a round that return directly."""
         reply = next(m for _, m in reversed(self._messages) if isinstance(m, ModelReplied))
         results = {result.call_id: result for result in answers.results}
-        if done := [call for call in reply.calls if call.terminal and results[call.id].status == "ok"]:
+        if done := [call for call in reply.calls if call.marks.terminal and results[call.id].status == "ok"]:
             return self._end(results[done[-1].id].content, "terminal tool", results[done[-1].id].data)
-        direct = all(call.return_direct and results[call.id].status == "ok" for call in reply.calls)
+        direct = all(call.marks.return_direct and results[call.id].status == "ok" for call in reply.calls)
         if direct:
             text = "\n\n".join(result.content for result in answers.results)
             return self._end(text, "returned directly", answers.results[-1].data)
@@ -227,18 +227,7 @@ class Conversation:
             return replace(asked, kind="answered", status=result.status, answer=result.content)
         if (tool := decision.tool) is None:
             return replace(asked, kind="search")
-        return replace(
-            asked,
-            tool=tool.id,
-            digest=tool.digest,
-            given=decision.arguments,
-            alone=tool.alone,
-            repeatable=tool.repeatable,
-            return_direct=tool.return_direct,
-            terminal=tool.terminal,
-            action=tool.kind == "action",
-            polling=tool.polling,
-        )
+        return replace(asked, tool=tool.id, digest=tool.digest, given=decision.arguments, marks=tool.marks)
 
     def distinct(self, ids: Sequence[Any]) -> list[str]:
         """Call ids that no earlier call of the conversation has; one that is new and not empty stays as it is."""
@@ -316,7 +305,9 @@ class Conversation:
             case ToolStarted():
                 may = slot.waiting is None or slot.approved is not None or slot.delegated is not None
                 self._check(may, event, "the call waits for a person")
-                self._check(not slot.started or slot.call.repeatable, event, "the call was begun, and may not be twice")
+                self._check(
+                    not slot.started or slot.call.marks.repeatable, event, "the call was begun, and may not be twice"
+                )
                 slot.started = True
             case ToolWaiting():
                 self._check(slot.denied is None or slot.delegated is not None, event, "the call was declined")

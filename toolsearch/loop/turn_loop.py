@@ -325,7 +325,7 @@ class TurnLoop:
             else:
                 running.append(request.call(call))
         reply = self.turn.replies[-1]
-        if any(call.alone for call in reply.calls):
+        if any(call.marks.alone for call in reply.calls):
             stages = [[[call]] for call in running]
         else:
             searches = [call for call in running if call.judged.kind == "search"]

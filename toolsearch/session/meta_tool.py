@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from toolsearch.catalog.marks import Marks
 from toolsearch.catalog.tools import Tool
 from toolsearch.settings import Settings
 from toolsearch.support.text import clean
@@ -73,8 +74,7 @@ def bridge_tool(name: str, search_name: str) -> Tool:
             "required": ["name", "arguments"],
             "additionalProperties": False,
         },
-        kind="action",
-        repeatable=False,
+        marks=Marks(kind="action", repeatable=False),
     )
 
 
