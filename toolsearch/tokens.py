@@ -71,7 +71,8 @@ def counter(vocabulary: str = "o200k_base") -> TokenCounter:
 
 def _without_download(make: Callable[[], dict[str, Any]], ranks: dict[bytes, int]) -> dict[str, Any]:
     """The parameters of an encoding as tiktoken states them, its loader replaced by ranks already read."""
-    assert isinstance(make, types.FunctionType)
+    if not isinstance(make, types.FunctionType):
+        raise TypeError(f"tiktoken makes encodings by functions, not by {make!r}")
     scope = {**make.__globals__, "load_tiktoken_bpe": lambda *_, **__: ranks}
     parameters: dict[str, Any] = types.FunctionType(make.__code__, scope)()
     return parameters

@@ -137,7 +137,7 @@ BAD: list[tuple[Any, str]] = [
     (42, "int is not a tool"),
     (None, "NoneType is not a tool"),
     ("get_weather", "str is not a tool"),
-    (Tool("x", "x", input_schema={"type": {1, 2}}), "reading the definition failed: TypeError"),
+    (Tool("x", "x", input_schema={"type": {1, 2}}), "the definition of 'x' is not JSON: Object of type set"),
 ]  # fmt: skip
 
 
@@ -192,6 +192,23 @@ def test_quarantine_is_logged_once_for_a_source_that_is_read_again(caplog: pytes
     assert [t.id for t in catalog] == ["s/good"]
     assert len(catalog.quarantined) == 1
     assert len(caplog.records) == 1
+
+
+def test_a_bad_tool_made_by_hand_is_refused_whatever_the_interpreter_optimises_away() -> None:
+    """Under `python -O` no `assert` runs."""
+    program = """
+from toolsearch import Catalog, DefinitionError, Tool
+bad = Tool("x", "x", input_schema={"type": {1, 2}})
+catalog = Catalog([bad])
+print(len(catalog), catalog.quarantined[0].reason)
+try:
+    catalog.replace(bad)
+except DefinitionError as error:
+    print(len(catalog), error)
+"""
+    done = subprocess.run([sys.executable, "-O", "-c", program], capture_output=True, text=True, check=False)
+    reason = "the definition of 'x' is not JSON: Object of type set is not JSON serializable"
+    assert done.stdout.splitlines() == [f"0 {reason}"] * 2, done.stderr
 
 
 def test_adding_a_bad_tool_gives_none_and_making_one_raises() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, Literal, TypedDict
+from typing import Literal, TypedDict
 
 from toolsearch.errors import DefinitionError, SetupError
 
@@ -88,7 +88,7 @@ class ToolOptions(TypedDict, total=False):
     polling: bool
     roles: Iterable[str]
     version: str
-    run: Callable[..., Any]
+    run: Callable[..., object]
 
 
 DEFAULT_MARKS = Marks()

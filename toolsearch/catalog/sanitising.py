@@ -94,7 +94,7 @@ def clean_schema(schema: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
             return [walk(item) for item in node]
         return fields(node, names) if isinstance(node, Mapping) else data(node)
 
-    def fields(node: Mapping[object, object], names: bool = False) -> dict[str, object]:
+    def fields(node: JsonObject, names: bool = False) -> dict[str, object]:
         copy: dict[str, object] = {}
         for name, value in node.items():
             key = clean(str(name))

@@ -144,10 +144,10 @@ class Shown:
 
 
 @overload
-def tool(source: Callable[..., Any] | Mapping[str, Any], /, **options: Unpack[ToolOptions]) -> Tool: ...
+def tool(source: object, /, **options: Unpack[ToolOptions]) -> Tool: ...
 @overload
-def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., Any]], Tool]: ...
-def tool(source: Any = None, /, **options: Unpack[ToolOptions]) -> Any:
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., object]], Tool]: ...
+def tool(source: object = None, /, **options: Unpack[ToolOptions]) -> Tool | Callable[[Callable[..., object]], Tool]:
     """A tool from a function or a definition: `@tool`, `@tool(kind="action")`, or `tool(definition, run=call)`.
 
     Raises `DefinitionError` for what cannot be a tool, and `SetupError` for an option that does not exist. The tool can

@@ -16,10 +16,11 @@ from rich.table import Table
 from rich.text import Text
 
 from toolsearch import __version__
-from toolsearch.catalog.catalog import Catalog, Quarantined
+from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.enrichment import enrich as ask_for_queries
 from toolsearch.catalog.examples import QUERIES, Examples
 from toolsearch.catalog.files import read_tools
+from toolsearch.catalog.quarantine import Quarantined
 from toolsearch.catalog.sanitising import FLAGS
 from toolsearch.catalog.text_models import command, endpoint
 from toolsearch.errors import SetupError

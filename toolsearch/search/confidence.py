@@ -32,7 +32,7 @@ __all__ = [
 
 Verdict = Literal["found", "weak", "none"]
 
-SURE_FROM, NOTHING_BELOW = 0.8, 0.2  # the defaults of the settings `found` and `none`
+SURE_FROM, NOTHING_BELOW = 0.8, 0.2  # the defaults of the settings `sure_from` and `nothing_below`
 DEPTH = 10  # hits that are looked at to say how sure a whole search is, whatever its limit
 FORMAT = 1
 LEAST = 1e-4  # no probability is nearer to 0 or 1
