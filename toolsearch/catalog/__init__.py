@@ -22,14 +22,14 @@ from toolsearch.catalog.tools import Shown, Tool, definition_tokens, first_sente
 
 if TYPE_CHECKING:
     from toolsearch.catalog.enrichment import enrich
-    from toolsearch.catalog.examples import Entry, Examples
+    from toolsearch.catalog.examples import ExampleEntry, Examples
     from toolsearch.catalog.files import read_tools
     from toolsearch.catalog.text_models import command, endpoint
 
 __all__ = [
     "Catalog",
     "Change",
-    "Entry",
+    "ExampleEntry",
     "Examples",
     "Kind",
     "Marks",
@@ -48,7 +48,7 @@ __all__ = [
 
 # What a program needs only now and then, imported where it is used.
 _LATER = {
-    "Entry": "examples",
+    "ExampleEntry": "examples",
     "Examples": "examples",
     "command": "text_models",
     "endpoint": "text_models",
