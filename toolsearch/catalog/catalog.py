@@ -64,7 +64,7 @@ class Catalog:
         on_collision: Literal["quarantine", "replace", "error"] = "quarantine",
     ) -> None:
         checks.choice("on_collision", on_collision, "quarantine", "replace", "error")
-        checks.text("server", server, none="for none")
+        checks.text("server", server, none=True)
         self._roster = Roster()
         self._quarantine = Quarantine()
         self._missing: dict[str, str] = {}
@@ -159,7 +159,7 @@ class Catalog:
         A later call replaces the examples of an earlier one. Returns the ids of the tools whose entry is stale, that is
         written for another definition than the present one: such queries are not used.
         """
-        checks.having("examples", examples, "Examples, as Examples.load(file) gives", "of", "stale", none="for none")
+        checks.having("examples", examples, "Examples, as Examples.load(file) gives", "of", "stale", none=True)
         with self._changing:
             self._examples = examples
             changed = []

@@ -310,7 +310,7 @@ class Reply:
 
     def __post_init__(self) -> None:
         calls: object = self.calls
-        checks.text("the text of a Reply", self.text, none="for none")
+        checks.text("the text of a Reply", self.text, none=True)
         checks.instance("the usage of a Reply", self.usage, Usage, "a Usage(…)")
         if not isinstance(calls, list | tuple) or not all(isinstance(call, ToolCall) for call in calls):
             raise checks.wrong("the calls of a Reply", "a tuple of ToolCall(id, name, arguments)", calls)

@@ -50,7 +50,7 @@ def limits(
     `excess` "answer" answers a call that is too much and goes on; "end" runs nothing of its round and ends the turn. A
     budget of tokens or money that is used up is told once; after that, or with "end" at once, the turn ends.
     """
-    own = checks.table("tools", tools, "numbers of calls", none="for none")
+    own = checks.table("tools", tools, "numbers of calls", none=True)
     numbers = {
         "soft": soft, "hard": hard, "steps": steps, "identical": identical, "per_tool": per_tool, "calls": calls,
         "searches": searches, "tokens": tokens,

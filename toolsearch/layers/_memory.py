@@ -32,7 +32,7 @@ def memory(store: JournalStore | None = None, *, keep: Literal["everything", "an
     the end. The turn that is going on is always shown whole. A `history` after it in the list counts what this leaves.
     """
     checks.choice("keep", keep, "everything", "answers")
-    checks.having("store", store, *checks.STORE, none="for none")
+    checks.having("store", store, *checks.STORE, none=True)
     return _Memory(store, keep)
 
 

@@ -29,7 +29,7 @@ def timeout(
     A late tool's answer has the status "timed_out", the others of its round stay, and the turn goes on; the tool itself
     can stop by its `ToolContext.cancelled`. A late model or turn raises `TimeoutError`, and the conversation is whole.
     """
-    own = checks.table("per_tool", per_tool, "numbers of seconds", none="for none")
+    own = checks.table("per_tool", per_tool, "numbers of seconds", none=True)
     bounds = {"tool": tool, "model": model, "turn": turn}
     bounds |= {f"per_tool[{name!r}]": seconds for name, seconds in own.items()}
     for name, seconds in bounds.items():

@@ -89,6 +89,6 @@ def _misused(key: str, value: object, place: str, root: JsonObject) -> Iterator[
             yield f"{place} must be a number, not {shown(value)}"
     elif key in _TEXTS:
         if not isinstance(value, str):
-            yield f"{place} must be a text, not {shown(value)}"
+            yield f"{place} must be a str, not {shown(value)}"
         elif key == "$ref" and value.startswith("#/") and pointed_at(root, value, _NOWHERE) is _NOWHERE:
             yield f"{place} points to nothing: {shown(value)}"

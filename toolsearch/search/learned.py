@@ -127,7 +127,7 @@ class Learned:
         """Takes down that a query led to a successful call of a tool, counted `times`; says whether it was."""
         checks.text("query", query)
         checks.text("tool_id", tool_id, empty=False)
-        checks.text("tenant", tenant, none="for none")
+        checks.text("tenant", tenant, none=True)
         checks.text("user", user, none="for nobody in particular")
         checks.number("times", times, finite=True)
         query = " ".join(clean(query).split())
