@@ -121,7 +121,7 @@ def test_a_second_time_changes_nothing_and_none_takes_all_away() -> None:
 
 
 def test_a_catalog_takes_examples_and_not_the_name_of_a_file() -> None:
-    with pytest.raises(SetupError, match=r"as Examples\.load\(file\) gives, or None for none, not 'examples\.jsonl'"):
+    with pytest.raises(SetupError, match=r"as Examples\.load\(file\) gives, or None, not 'examples\.jsonl'"):
         Catalog([]).enrich("examples.jsonl")  # type: ignore[arg-type]
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from toolsearch.catalog.functions import Function
 from toolsearch.catalog.marks import OPTION_NAMES
 from toolsearch.errors import DefinitionError
 from toolsearch.schemas.json_values import JSON_TYPES
+from toolsearch.support.json_types import JsonObject
 
 __all__ = ["Definition", "parts", "read"]
 
@@ -24,7 +24,7 @@ _KEYWORDS = frozenset(
 
 @dataclass(frozen=True)
 class Definition:
-    """What a source says of one tool, before anything of it is checked."""
+    """What a source says of one tool, before any of it is checked."""
 
     options: dict[str, object]
     schema: object
@@ -33,8 +33,8 @@ class Definition:
     flags: tuple[str, ...] = ()
 
 
-def read(source: Any) -> Definition:
-    """The definition in one source, a function or one of `parts`; raises `DefinitionError` for what is none."""
+def read(source: object) -> Definition:
+    """The definition in one source, a function or one of `parts`; raises `DefinitionError` for anything else."""
     if isinstance(source, Mapping):
         return _from_mapping(source)
     if _looks_defined(source):
@@ -48,11 +48,11 @@ def read(source: Any) -> Definition:
     )
 
 
-def parts(source: Any, namespace: str | None = None, depth: int = 0) -> Iterator[Any]:
+def parts(source: object, namespace: str | None = None, depth: int = 0) -> Iterator[object]:
     """What one source holds, each unread: itself, or the entries of the lists it wraps.
 
-    Such are a `tools/list` result (also in its JSON-RPC envelope, also an SDK's object), Gemini's
-    `functionDeclarations`, and an OpenAI namespace, whose name becomes its tools' server.
+    Such wrappings are a `tools/list` result (also in its JSON-RPC envelope, also an SDK's object), Gemini's
+    `functionDeclarations`, and an OpenAI namespace, whose name becomes the server of its tools.
     """
     if isinstance(source, Mapping) and "name" not in source and isinstance(source.get("result"), Mapping):
         source = source["result"]
@@ -66,16 +66,16 @@ def parts(source: Any, namespace: str | None = None, depth: int = 0) -> Iterator
     yield {"server": namespace, **source} if namespace and isinstance(source, Mapping) else source
 
 
-def _is_list(source: Any) -> bool:
-    """Whether something with a list of tools is but its wrapping: a tool of its own has a name, or a schema."""
+def _is_list(source: object) -> bool:
+    """Whether something with a list of tools is only its wrapping: a tool would have a name, or a schema."""
     if not isinstance(source, Mapping):
         return not callable(source) and not hasattr(source, "name")
     return source.get("type") == "namespace" or not ("name" in source or any(key in source for key in _SCHEMAS))
 
 
-def _from_mapping(source: Mapping[str, Any]) -> Definition:
+def _from_mapping(source: JsonObject) -> Definition:
     inner = source.get("function")
-    body: dict[str, Any] = {**source, **inner} if isinstance(inner, Mapping) else dict(source)
+    body: dict[str, object] = {**source, **inner} if isinstance(inner, Mapping) else dict(source)
     if callable(inner):
         body.setdefault("run", inner)
     options = _from_annotations(body.get("annotations"))
@@ -83,8 +83,9 @@ def _from_mapping(source: Mapping[str, Any]) -> Definition:
         options |= {k: v for k, v in meta.items() if k in ("server", "category", "tags", "examples")}
     options |= {key: body[key] for key in OPTION_NAMES if body.get(key) is not None}
     schema = next((body[key] for key in _SCHEMAS if key in body), None)
-    function = Function(body["run"]) if callable(body.get("run")) and schema is None else None
-    if function is not None:
+    run = body.get("run")
+    if callable(run) and schema is None:
+        function = Function(run)
         options = {"name": function.name, "description": function.description, **options}
         return Definition(options, function.schema, source, function)
     return Definition(options, _described(schema), source)
@@ -104,10 +105,12 @@ def _from_annotations(annotations: object) -> dict[str, object]:
     return options
 
 
-def _described(schema: Any) -> Any:
+def _described(schema: object) -> object:
     """A plain map of argument names to texts or schemas becomes a schema of text arguments; a schema stays one."""
-    if not isinstance(schema, Mapping) or not schema or _KEYWORDS & schema.keys():
-        only_texts = isinstance(schema, Mapping) and all(isinstance(v, str) for v in schema.values())
+    if not isinstance(schema, Mapping):
+        return schema
+    if not schema or _KEYWORDS & schema.keys():
+        only_texts = all(isinstance(v, str) for v in schema.values())
         if not only_texts or "$ref" in schema or str(schema.get("type", "object")).lower() in JSON_TYPES:
             return schema
     if not all(isinstance(v, str | Mapping) for v in schema.values()):
@@ -116,7 +119,7 @@ def _described(schema: Any) -> Any:
     return {"type": "object", "properties": properties}
 
 
-def _looks_defined(source: Any) -> bool:
+def _looks_defined(source: object) -> bool:
     return (
         not isinstance(source, type)
         and isinstance(getattr(source, "name", None), str)
@@ -124,7 +127,7 @@ def _looks_defined(source: Any) -> bool:
     )
 
 
-def _from_object(source: Any) -> Definition:
+def _from_object(source: object) -> Definition:
     """An SDK's object (MCP `Tool`, Gemini `FunctionDeclaration`): its attributes read as a dict."""
     # Its own `run` follows the SDK's convention, not ours, so it is not taken.
     keys = [key for key in (*OPTION_NAMES, *_SCHEMAS[:5]) if key != "run" and getattr(source, key, None) is not None]

@@ -1,4 +1,4 @@
-"""Text from a tool's author is untrusted: what a person would not see is removed, what looks hostile is flagged."""
+"""The texts of a tool are untrusted: what a person would not see is removed, and what looks hostile is flagged."""
 
 from __future__ import annotations
 
@@ -47,20 +47,20 @@ _INSTRUCTIONS = re.compile(
 def clean_text(text: str) -> tuple[str, tuple[str, ...]]:
     """The text as a person would see it, and the names in `FLAGS` of what was found."""
     flags = []
-    given = clean(text)
-    # First what is invisible: it may stand between the characters of a comment or of an instruction.
-    seen = given if given.isascii() and given.isprintable() else _STRAY_JOINER.sub("", _INVISIBLE.sub("", given))
+    text = clean(text)
+    # Invisible characters first: they may stand between those of a comment or of an instruction.
+    seen = text if text.isascii() and text.isprintable() else _STRAY_JOINER.sub("", _INVISIBLE.sub("", text))
     visible = seen
     if "<!--" in seen:
-        visible = _COMMENT.sub("", seen).partition("<!--")[0]  # what is left was put together by the removal
+        visible = _COMMENT.sub("", seen).partition("<!--")[0]  # the removal can put a new one together
         flags.append("hidden-comment")
-    if seen != given:
+    if seen != text:
         flags.append("invisible-characters")
     return visible.strip(), (*flags, *hostile(seen))
 
 
 def hostile(text: str) -> tuple[str, ...]:
-    """The names in `FLAGS` of what the text tries, hidden parts included."""
+    """The names in `FLAGS` of what the text attempts, hidden parts included."""
     flags = []
     if _INSTRUCTIONS.search(text if text.isascii() else unicodedata.normalize("NFKC", text)):
         flags.append("instructions")
@@ -85,7 +85,7 @@ def _is_stuffed(text: str) -> bool:
 def clean_schema(schema: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
     """A copy of a JSON Schema with every `description` and `title` cleaned, and the flags found in any of its texts.
 
-    Values (enums, defaults) are what the tool wants to receive: they are flagged, not changed.
+    Values (enums, defaults) are what the tool expects to receive: they are flagged, not changed.
     """
     flags: list[str] = []
 

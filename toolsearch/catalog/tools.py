@@ -1,4 +1,4 @@
-"""One tool: what it is called and does, what it takes, how it may be run; made from a function or a definition."""
+"""One tool: its name, what it does and takes, and how it may be run; made from a function or a definition."""
 
 from __future__ import annotations
 
@@ -42,8 +42,9 @@ class Tool:
     `marks` say how it may be run; each can be read from the tool too, as in `tool.kind`. `roles`: a caller needs one of
     them to see the tool. `run` does the work; without it the program runs the call itself.
 
-    `examples` are requests the tool answers, by its author. `enriched` are such requests by anybody else, which
-    `Catalog.enrich` puts there: searched like the others, but no part of the definition, of its digest, or of equality.
+    `examples` are requests that the tool answers, written by its author. `enriched` are such requests from other
+    sources, attached by `Catalog.enrich`: they are searched like the others, but are not part of the definition, of its
+    digest, or of equality.
     """
 
     id: str
@@ -74,7 +75,7 @@ class Tool:
 
     @cached_property
     def searched_digest(self) -> str:
-        """What changes whenever an index has to take the tool anew: the digest, the flags, the enriched queries."""
+        """Changes whenever an index must take the tool again: with the digest, the flags, or the enriched queries."""
         texts = [" ".join((self.digest, *self.flags)), *self.enriched]
         return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest() if self.enriched else texts[0]
 
@@ -107,12 +108,12 @@ class Tool:
         return base_name(self.name, self.server)
 
     def summary(self, limit: int = 160) -> str:
-        """The first sentence, at most `limit` characters; an ellipsis says that it was cut."""
+        """The first sentence, at most `limit` characters; an ellipsis shows that it was cut."""
         return first_sentence(self.description or self.fallback_description, limit)
 
     @property
     def fallback_description(self) -> str:
-        """What a tool without a description is said to do: its name in words."""
+        """The description of a tool that has none of its own: its name in words."""
         spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[-_./:]+", " ", self.base_name).strip().lower()
         return f"{spaced.capitalize()}." if spaced else self.name
 
@@ -135,7 +136,7 @@ class Tool:
 class Shown:
     """A tool as a request carries it: the name the model calls it by, and the definition as it was first shown.
 
-    `built_in` ones are the session's own, as the search tool is.
+    `built_in` tools belong to the session, as the search tool does.
     """
 
     name: str
@@ -180,7 +181,7 @@ def from_definition(definition: Definition, options: Mapping[str, object]) -> To
     run, function = chosen.get("run"), definition.function
     if run is not None and not callable(run):
         raise DefinitionError(f"'run' of {name!r} must be a function, not {run!r}")
-    if function is not None and function.call is not run:  # the options name another one to run
+    if function is not None and function.call is not run:  # the options name another function to run
         function = None
     marks = Marks.from_options(chosen, name)
     server, category, title, version = (
@@ -241,7 +242,11 @@ def _schema(source: object, name: str, flags: list[str]) -> JsonObject:
 
 
 def _text(value: object, key: str, name: str, flags: list[str]) -> str | None:
-    return None if value is None else _texts([value], key, name, flags)[0]
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise DefinitionError(f"{key!r} of {name!r} must be text, not {value!r}")
+    return _texts(value, key, name, flags)[0]
 
 
 def _texts(value: object, key: str, name: str, flags: list[str]) -> list[str]:
@@ -251,11 +256,11 @@ def _texts(value: object, key: str, name: str, flags: list[str]) -> list[str]:
     items = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
     strings = [item for item in items if isinstance(item, str)]
     if isinstance(value, Mapping) or len(strings) < len(items):
-        raise DefinitionError(f"{key!r} of {name!r} must be text, not {value!r}")
+        raise DefinitionError(f"{key!r} of {name!r} must be a text or a list of texts, not {value!r}")
     texts = []
     for item in sorted(strings) if isinstance(value, set | frozenset) else strings:
-        text, found = clean_text(item)
-        texts.append(text)
+        visible, found = clean_text(item)
+        texts.append(visible)
         flags.extend(found)
     return texts
 

@@ -35,7 +35,8 @@ STORE = ("a store, as SqliteStore(…) is", "append", "load", "delete", "list") 
 def wrong(option: str, wanted: str, value: object, none: str | bool = False, more: str = "") -> SetupError:
     """The error for a value that is not what is wanted; `more` says what is wrong with it."""
     if none:
-        wanted += f", or None {none}" if isinstance(none, str) else " or None"
+        meaning = f" {none}" if isinstance(none, str) else ""
+        wanted += f"{',' if meaning or ',' in wanted else ''} or None{meaning}"
     return SetupError(f"{option} must be {wanted}, not {shown(value)}{more}")
 
 
