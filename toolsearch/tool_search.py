@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import Any, Unpack
+from typing import Unpack
 
 from toolsearch.calls import Caller
 from toolsearch.catalog.catalog import Catalog, Change
@@ -18,50 +18,51 @@ from toolsearch.session.registry import SessionRegistry
 from toolsearch.session.session import Session
 from toolsearch.session.view import View
 from toolsearch.settings import SearchSettings, Settings
-from toolsearch.support.checks import function, instance, shown
+from toolsearch.support import checks
+from toolsearch.support.json_types import JsonObject
 
 __all__ = ["ToolSearch"]
 
-ARGUMENTS = ("pinned", "visible", "run", "learned", "settings")  # those of `ToolSearch` that are no settings
+ARGUMENTS = ("pinned", "visible", "run", "learned", "settings")  # of `ToolSearch`, besides the settings
 
 
 class ToolSearch:
     """Binds a catalog to an index, keeps both in step, and makes sessions.
 
     `index` is a name ("keyword", "regex", …) or an object with the `ToolIndex` protocol. `pinned` tools (names, ids,
-    or functions) are always shown and never searched. `visible(tool, caller)` decides, besides a tool's `roles`, what a
-    caller may see; it is asked once per caller and version of the catalog, and again when its own `version()`, if it
-    has one, gives something else. `run(tool, arguments, context)` runs tools that have no function of their own.
-    `learned` lets use teach (None: it does not). Further options are those of `Settings`.
+    or functions) are always shown and never searched. `visible(tool, caller)` decides, in addition to a tool's `roles`,
+    what a caller may see. It is asked once per caller and version of the catalog, and again when its own `version()`,
+    if it has one, changes. `run(tool, arguments, context)` runs tools that have no function of their own. With
+    `learned`, searches learn from use. The other options are those of `Settings`.
     """
 
     def __init__(
         self,
-        catalog: Catalog | Iterable[Any],
+        catalog: Catalog | Iterable[object],
         index: str | ToolIndex | None = None,
         *,
-        pinned: Iterable[Any] = (),
+        pinned: Iterable[object] = (),
         visible: Visibility | None = None,
         run: ToolRunner | None = None,
         learned: Learned | None = None,
         settings: Settings | None = None,
         **options: Unpack[SearchSettings],
     ) -> None:
-        function("visible", visible, "of a Tool and a Caller", none="to show every tool")
-        function("run", run, "of a Tool, its arguments and a ToolContext", none="where every tool has a function")
-        instance("learned", learned, Learned, "a Learned(…)", none="to learn nothing")
-        instance("settings", settings, Settings, "Settings, as Settings.of(…) gives", none="for the defaults")
+        checks.function("visible", visible, "of a Tool and a Caller", none="to show every tool")
+        checks.function("run", run, "of a Tool, its arguments and a ToolContext", none="if every tool has one")
+        checks.instance("learned", learned, Learned, "a Learned(…)", none="to learn nothing")
+        checks.instance("settings", settings, Settings, "Settings, as Settings.of(…) gives", none="for the defaults")
         self.settings = chosen = _settings(settings, index, options)
-        self.catalog = held = _catalog(catalog)
+        self.catalog = tools = _catalog(catalog)
         engine = open_index(chosen.index) if index is None or isinstance(index, str) else index
         _check_index(engine)
-        held.reserve([chosen.search_tool, *([chosen.call_tool] if chosen.mode == "bridge" else [])])
-        fixed = _pinned(held, pinned, chosen.max_tools - 2)
-        teaches = learned if "learned" in chosen.examples else None
-        self.view = View(held, engine, chosen, pinned=fixed, visible=visible, run=run, learned=teaches)
+        tools.reserve([chosen.search_tool, *([chosen.call_tool] if chosen.mode == "bridge" else [])])
+        fixed = _pinned(tools, pinned, chosen.max_tools - 2)
+        teacher = learned if "learned" in chosen.examples else None
+        self.view = View(tools, engine, chosen, pinned=fixed, visible=visible, run=run, learned=teacher)
         self._sessions = SessionRegistry(self.view, most=chosen.max_sessions, seconds=chosen.ttl_seconds)
         self._upkeep = IndexUpkeep(
-            held, engine, pinned=[t.id for t in fixed], examples=chosen.examples, on_change=_Follower(self.view)
+            tools, engine, pinned=[t.id for t in fixed], examples=chosen.examples, on_change=_Follower(self.view)
         )
 
     @property
@@ -82,30 +83,30 @@ class ToolSearch:
         return self.view.find(query, limit, caller=caller, category=category)
 
     def session(self, conversation_id: str | None = None, *, caller: Caller | None = None) -> Session:
-        """The session of a conversation, made at the first call; without an id, a fresh private one.
+        """The session of a conversation, created at the first call; without an id, a new private one.
 
-        Raises `StateError` if the session belongs to another user or tenant; the roles given last hold.
+        Raises `StateError` if the session belongs to another user or tenant. The roles of the latest call apply.
         """
         return self._sessions.open(conversation_id, caller)
 
-    def restore(self, state: Mapping[str, Any] | str, *, caller: Caller | None = None) -> Session:
+    def restore(self, state: JsonObject | str, *, caller: Caller | None = None) -> Session:
         """A session from what `Session.export` gave; it takes the place of a live one with its id.
 
-        The state is trusted: never take it from a client. Raises `StateError` for what is none, and for
-        the session of another user or tenant.
+        The state is trusted: never take it from a client. Raises `StateError` for anything but an export, and for the
+        session of another user or tenant.
         """
         return self._sessions.restore(state, caller)
 
     def end_session(self, conversation_id: str) -> bool:
-        """Forgets a session; says whether there was one."""
+        """Forgets a session; returns whether there was one."""
         return self._sessions.end(conversation_id)
 
     def on_evict(self, listener: Callable[[Session], None]) -> None:
-        """Calls `listener` with each session that leaves by age or number, so that it can be exported."""
+        """Calls `listener` with each session that leaves by age or number, so that the program can export it."""
         self._sessions.on_evict(listener)
 
     def conversation_ids(self) -> tuple[str, ...]:
-        """Ids of the live sessions, the one used last at the end. Those that are too old leave first."""
+        """Ids of the live sessions, the most recently used last. Sessions that are too old leave first."""
         return self._sessions.ids()
 
     def __repr__(self) -> str:
@@ -113,7 +114,7 @@ class ToolSearch:
 
 
 class _Follower:
-    """What follows from a change of the catalog besides the index: what is gone is remembered, and no lesson now."""
+    """Follows a change of the catalog in the view and in what was learned: removed tools are noted and forgotten."""
 
     def __init__(self, view: View) -> None:
         self._view = view
@@ -124,45 +125,45 @@ class _Follower:
             self._view.learned.forget({t.id for t in change.removed} - {t.id for t in change.added})
 
 
-def _settings(settings: Settings | None, index: object, options: Mapping[str, Any]) -> Settings:
-    given = settings.model_dump() if settings else {}
+def _settings(settings: Settings | None, index: object, options: Mapping[str, object]) -> Settings:
+    values: dict[str, object] = settings.model_dump() if settings else {}
     if isinstance(index, str):
-        given["index"] = index
+        values["index"] = index
     for name in options.keys() - Settings.model_fields.keys():
         if near := get_close_matches(name, ARGUMENTS, 1):
             raise SetupError(f"there is no argument {name!r}; did you mean {near[0]!r}?")
-    return Settings.from_mapping({**given, **options})
+    return Settings.from_mapping({**values, **options})
 
 
-def _catalog(given: object) -> Catalog:
-    if isinstance(given, str | bytes):
+def _catalog(tools: Catalog | Iterable[object]) -> Catalog:
+    if isinstance(tools, str | bytes):
         raise SetupError(
-            f"catalog must be a Catalog or a list of tools, not {shown(given)}; for a file pass "
+            f"catalog must be a Catalog or a list of tools, not {checks.shown(tools)}; for a file pass "
             f"toolsearch.catalog.read_tools(…)"
         )
-    return given if isinstance(given, Catalog) else Catalog(given)  # type: ignore[arg-type]  # it checks by itself
+    return tools if isinstance(tools, Catalog) else Catalog(tools)
 
 
 def _check_index(index: object) -> None:
     for needed in ("name", "add", "remove", "search"):
         if not hasattr(index, needed):
-            raise SetupError(f"the index {shown(index)} has no {needed!r}; see the ToolIndex protocol")
+            raise SetupError(f"the index {checks.shown(index)} has no {needed!r}; see the ToolIndex protocol")
     if isinstance(index, type):
         raise SetupError(f"index must be a name or an object, as {index.__name__}(…) is, not {index!r}")
 
 
-def _pinned(catalog: Catalog, given: Any, most: int) -> tuple[Tool, ...]:
+def _pinned(catalog: Catalog, pinned: object, most: int) -> tuple[Tool, ...]:
     """The tools to pin, each once, as the catalog holds them."""
-    wanted = [given] if isinstance(given, str | Tool) or callable(given) else given
+    wanted = [pinned] if isinstance(pinned, str | Tool) or callable(pinned) else pinned
     if not isinstance(wanted, Iterable):
-        raise SetupError(f"pinned must be a list of tools, or of their names or ids, not {shown(wanted)}")
-    found = tuple({t.id: t for t in (_pin(catalog, each) for each in wanted)}.values())
-    if len(found) > most:
-        raise SetupError(f"{len(found)} tools are pinned; with max_tools={most + 2} at most {most} can be")
-    return found
+        raise SetupError(f"pinned must be a list of tools, or of their names or ids, not {checks.shown(wanted)}")
+    tools = tuple({t.id: t for t in (_pin(catalog, each) for each in wanted)}.values())
+    if len(tools) > most:
+        raise SetupError(f"{len(tools)} tools are pinned; with max_tools={most + 2} at most {most} can be")
+    return tools
 
 
-def _pin(catalog: Catalog, wanted: Any) -> Tool:
+def _pin(catalog: Catalog, wanted: object) -> Tool:
     if isinstance(wanted, str):
         named = [catalog[wanted]] if wanted in catalog else catalog.named(wanted)
         if len(named) == 1:
@@ -173,7 +174,7 @@ def _pin(catalog: Catalog, wanted: Any) -> Tool:
         more = f": it was refused, because {refused}" if refused else f"; did you mean {near}?" if near else ""
         raise SetupError(f"the pinned tool {wanted!r} {problem}{more}")
     made = wanted if isinstance(wanted, Tool) else tool(wanted)
-    held = catalog.add(made)
-    if held is None:
+    added = catalog.add(made)
+    if added is None:
         raise SetupError(f"the pinned tool {made.id!r} was refused: {catalog.quarantined[-1].reason}")
-    return held
+    return added

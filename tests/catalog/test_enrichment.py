@@ -300,4 +300,4 @@ def test_a_command_with_an_open_quote_is_said_to_be_none(
     (tmp_path / "tools.json").write_text('[{"name": "a"}]', "utf-8")
     options = ("--out", str(tmp_path / "o"), "--ask", "echo 'x")
     assert run(monkeypatch, "enrich", str(tmp_path / "tools.json"), *options) == 2
-    assert "is no command: No closing quotation" in " ".join(capsys.readouterr().err.split())
+    assert "is not a command: No closing quotation" in " ".join(capsys.readouterr().err.split())

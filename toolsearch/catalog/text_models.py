@@ -1,4 +1,4 @@
-"""Two ways to ask a model for text with nothing installed: a command of the machine, and a chat endpoint."""
+"""Two ways to ask a model for text without installing anything: a program on this machine, and a chat endpoint."""
 
 from __future__ import annotations
 
