@@ -41,7 +41,7 @@ def read(source: object) -> Definition:
         return _from_object(source)
     if callable(source):
         function = Function(source)
-        options = {"name": function.name, "description": function.description, "run": source}
+        options: dict[str, object] = {"name": function.name, "description": function.description, "run": source}
         return Definition(options, function.schema, source, function)
     raise DefinitionError(
         f"{type(source).__name__} is not a tool: pass a function, a dict with a name, or an MCP tool object"

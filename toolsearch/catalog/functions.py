@@ -136,7 +136,7 @@ def in_async(call: Any) -> Any:
     return getattr(call, "call_async", call)
 
 
-def drained(value: object) -> object:
+def drained(value: object) -> Any:
     """What a tool returned; for an iterator its items, because a generator does its work only while it is read."""
     if not isinstance(value, Iterator) or inspect.isawaitable(value):
         return value

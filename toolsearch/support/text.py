@@ -86,8 +86,8 @@ def _plain(value: object) -> object:
         return dict(value)
     if isinstance(value, deque | KeysView | ValuesView | ItemsView):
         return list(value)
-    if hasattr(value, "model_dump") and not isinstance(value, type):
-        return value.model_dump(mode="json")
+    if (dump := getattr(value, "model_dump", None)) is not None and not isinstance(value, type):
+        return dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, bytes | bytearray | memoryview):
