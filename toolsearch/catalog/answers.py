@@ -25,8 +25,8 @@ def read_answer(answer: str, tools: Sequence[Tool]) -> Queries:
     for number, tool in enumerate(tools, 1):
         names |= {key.casefold(): tool.id for key in (str(number), tool.id, tool.name)}
     for value in _json_values(answer):
-        if found := _from_json(value, names, tools):
-            return found
+        if queries := _from_json(value, names, tools):
+            return queries
     return _from_lines(answer, names, tools)
 
 
@@ -81,7 +81,7 @@ def _texts_in(item: object) -> list[object]:
 
 def _from_lines(answer: str, names: Mapping[str, str], tools: Sequence[Tool]) -> Queries:
     """Lines below a heading that names the tool; where only one was asked about, all lines that look like items."""
-    found: Queries = {}
+    queries: Queries = {}
     current = tools[0].id if len(tools) == 1 else None
     for line in answer.splitlines():
         plain = line.strip().strip("#*_` ").rstrip(":").strip()
@@ -90,5 +90,5 @@ def _from_lines(answer: str, names: Mapping[str, str], tools: Sequence[Tool]) ->
         if key in names and not (heading and heading[2] and heading[2].casefold() not in names):
             current = names[key]
         elif current is not None and _BULLET.match(line):
-            found.setdefault(current, []).append(_BULLET.sub("", line))
-    return found
+            queries.setdefault(current, []).append(_BULLET.sub("", line))
+    return queries

@@ -98,8 +98,8 @@ class Catalog:
             try:
                 for source in sources:
                     for made in self._read(source, options):
-                        if (held := self._take(made, source, step)) is not None:
-                            present[held.id] = held
+                        if (member := self._take(made, source, step)) is not None:
+                            present[member.id] = member
             finally:  # also when `sources` or a collision raised: every index must know of what is in
                 self._announce(tuple(step.added.values()), tuple(step.removed))
         return list(present.values())
@@ -137,18 +137,18 @@ class Catalog:
         checks.text("server", server, empty=False)
         sources = _sources(sources, options)
         with self._changing:
-            made = {t.id: t for source in sources for t in self._read(source, {**options, "server": server})}
+            wanted = {t.id: t for source in sources for t in self._read(source, {**options, "server": server})}
             before = {t.id: t for t in self._roster.tools.values() if t.server == server}
-            for other in [t for i, t in self._roster.tools.items() if i in made and i not in before]:
-                if self._may_replace(other, made[other.id]):
+            for other in [t for i, t in self._roster.tools.items() if i in wanted and i not in before]:
+                if self._may_replace(other, wanted[other.id]):
                     before[other.id] = other
                 else:
-                    del made[other.id]
-            removed = [t for i, t in before.items() if made.get(i) != t]
-            added = [t for i, t in made.items() if before.get(i) != t]
+                    del wanted[other.id]
+            removed = [t for i, t in before.items() if wanted.get(i) != t]
+            added = [t for i, t in wanted.items() if before.get(i) != t]
             with self._lock:
                 for gone in removed:
-                    self._roster.drop(gone, keep_place=gone.id in made)
+                    self._roster.drop(gone, keep_place=gone.id in wanted)
                 for new in added:
                     self._roster.put(new)
             self._announce(tuple(added), tuple(removed))
@@ -296,11 +296,11 @@ class Catalog:
         """The tools in one source; what is wrong with it is quarantined, not raised."""
         tools: list[Tool] = []
         try:
-            found = list(parts(source))
+            definitions = list(parts(source))
         except Exception as error:
             self._quarantine.add(source, error)
             return []
-        for part in found:
+        for part in definitions:
             try:
                 made = part if isinstance(part, Tool) and not options else from_definition(definition_of(part), options)
                 _check_json(made)

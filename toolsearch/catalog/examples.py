@@ -106,7 +106,7 @@ class Examples:
 
 def clean_queries(texts: Iterable[object]) -> tuple[str, ...]:
     """Those queries that can be used, each once and on one line: not flagged, not too long, and with a word in them."""
-    kept: dict[str, str] = {}
+    usable: dict[str, str] = {}
     for text in texts:
         if not isinstance(text, str) or len(text) > 4 * CHARACTERS:
             continue
@@ -115,8 +115,8 @@ def clean_queries(texts: Iterable[object]) -> tuple[str, ...]:
         while (inner := _bare(query)) != query:
             query = inner
         if not flags and len(query) <= CHARACTERS and sum(char.isalpha() for char in query) > 1:
-            kept.setdefault(query.casefold(), query)
-    return tuple(kept.values())[:QUERIES]
+            usable.setdefault(query.casefold(), query)
+    return tuple(usable.values())[:QUERIES]
 
 
 def _bare(query: str) -> str:

@@ -71,7 +71,7 @@ class Marks:
 
 
 class ToolOptions(TypedDict, total=False):
-    """What may be said of a tool in addition to its definition. Each option replaces what the definition says."""
+    """What a program can set of a tool. Each option replaces what the definition says."""
 
     name: str
     description: str

@@ -100,8 +100,8 @@ def clean_schema(schema: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
             key = clean(str(name))
             flags.extend(hostile(str(name)))
             if isinstance(value, str) and name in ("description", "title") and not names:
-                copy[key], found = clean_text(value)
-                flags.extend(found)
+                copy[key], its_flags = clean_text(value)
+                flags.extend(its_flags)
             elif name in DATA and not names:
                 copy[key] = data(value)
             else:

@@ -157,10 +157,10 @@ def tool(source: object = None, /, **options: Unpack[ToolOptions]) -> Tool | Cal
     check_options(options)
     if source is None:
         return lambda call: tool(call, **options)
-    found = list(parts(source))
-    if len(found) != 1:
-        raise DefinitionError(f"this definition holds {len(found)} tools; pass it to Catalog instead")
-    return from_definition(definition_of(found[0]), options)
+    definitions = list(parts(source))
+    if len(definitions) != 1:
+        raise DefinitionError(f"this definition holds {len(definitions)} tools; pass it to Catalog instead")
+    return from_definition(definition_of(definitions[0]), options)
 
 
 def definition_of(part: object) -> Definition:
@@ -210,13 +210,13 @@ def from_definition(definition: Definition, options: Mapping[str, object]) -> To
 def _name(value: object, flags: list[str]) -> str:
     if not isinstance(value, str):
         raise DefinitionError(f"a tool needs a name, not {value!r}")
-    visible, found = clean_text(value)
+    visible, its_flags = clean_text(value)
     if not visible:
         raise DefinitionError(f"a tool needs a name, not {value!r}; name a lambda with tool(call, name='…')")
     name = re.sub(r"[\t\r\n]+", " ", visible)
     if len(name) > LONGEST_NAME:
         raise DefinitionError(f"the name {name[:60]!r}… has {len(name)} characters; at most {LONGEST_NAME} are allowed")
-    flags.extend(found)
+    flags.extend(its_flags)
     return name
 
 
@@ -224,20 +224,20 @@ def _description(value: object, name: str, flags: list[str]) -> str:
     description = value or ""
     if not isinstance(description, str):
         raise DefinitionError(f"the description of {name!r} must be text, not {type(description).__name__}")
-    visible, found = clean_text(description)
-    flags.extend(found)
+    visible, its_flags = clean_text(description)
+    flags.extend(its_flags)
     return visible
 
 
 def _schema(source: object, name: str, flags: list[str]) -> JsonObject:
     try:
-        schema, found = clean_schema(normalised(source, name))
+        schema, its_flags = clean_schema(normalised(source, name))
         json.dumps(schema, allow_nan=False)
     except (RecursionError, ValueError, TypeError) as error:
         if isinstance(error, DefinitionError):
             raise
         raise DefinitionError(f"the input schema of {name!r} is not JSON: {error}") from None
-    flags.extend(found)
+    flags.extend(its_flags)
     return schema
 
 
@@ -259,9 +259,9 @@ def _texts(value: object, key: str, name: str, flags: list[str]) -> list[str]:
         raise DefinitionError(f"{key!r} of {name!r} must be a text or a list of texts, not {value!r}")
     texts = []
     for item in sorted(strings) if isinstance(value, set | frozenset) else strings:
-        visible, found = clean_text(item)
+        visible, its_flags = clean_text(item)
         texts.append(visible)
-        flags.extend(found)
+        flags.extend(its_flags)
     return texts
 
 

@@ -23,12 +23,12 @@ class TooMuchWork(Exception):
 class Budget:
     """What one validation may spend, shared by all its trials, and the enums it has seen."""
 
-    def __init__(self, given: object, whole: str, part: str) -> None:
+    def __init__(self, value: object, whole: str, part: str) -> None:
         self.whole, self.part = whole, part
-        self.work = _WORK[0] + _WORK[1] * size(given)
+        self.work = _WORK[0] + _WORK[1] * size(value)
         self.hints = _HINTS
         self._enums: dict[int, tuple[frozenset[Hashable], dict[str, set[str]]]] = {}
-        self.types: dict[int, tuple[object, frozenset[str]]] = {}  # by the id of a schema, which is kept beside it
+        self.types: dict[int, tuple[object, frozenset[str]]] = {}  # by the id of a schema that is kept
 
     def enum(self, values: list[object]) -> tuple[frozenset[Hashable], dict[str, set[str]]]:
         """The values, comparable, and the texts among them by their lower case."""

@@ -212,7 +212,7 @@ def _merged(maps: Iterable[object]) -> dict[str, object]:
 
 
 def argument_texts(schema: JsonObject) -> tuple[list[str], list[str]]:
-    """The names of all arguments, nested ones too, and what is said of them: descriptions, titles, enum values."""
+    """The names of all arguments, nested ones too, and the texts about them: descriptions, enum values, examples."""
     names: list[str] = []
     texts: list[str] = []
 
@@ -242,7 +242,7 @@ def argument_texts(schema: JsonObject) -> tuple[list[str], list[str]]:
 
 
 def shortened(text: str, characters: int | None, tool: str) -> str:
-    """The text within a limit, cut between words; its end says how much is shown, and the log says so once a tool."""
+    """The text within a limit, cut between words. Its end says how much is shown; the log says so once a tool."""
     if characters is None or len(text) <= characters:
         return text
     _warn_once(tool, characters, len(text))

@@ -219,12 +219,12 @@ class Validator:
         if schema.get("uniqueItems") is True and len({comparable(item) for item in checked}) < len(checked):
             self.refuse(path, "must not hold the same item twice")
         if isinstance(contains := schema.get("contains"), Mapping | bool):
-            found = sum(self.fits(contains, item) for item in checked)
+            fitting = sum(self.fits(contains, item) for item in checked)
             low, high = bound(schema, "minContains"), bound(schema, "maxContains")
-            if found < (1 if low is None else low):
+            if fitting < (1 if low is None else low):
                 self.refuse(path, "lacks an item it must contain")
-            elif high is not None and found > high:
-                self.refuse(path, f"must hold at most {high} items of one kind, not {found}")
+            elif high is not None and fitting > high:
+                self.refuse(path, f"must hold at most {high} items of one kind, not {fitting}")
         return checked
 
     def _combined(self, schema: JsonObject, value: object, path: str) -> object:
