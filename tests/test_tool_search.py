@@ -334,7 +334,7 @@ def test_a_session_is_found_again_by_its_id() -> None:
     assert search.end_session("a")
     assert not search.end_session("a")
     assert search.conversation_ids() == ()
-    with pytest.raises(SetupError, match="conversation_id must be a text"):
+    with pytest.raises(SetupError, match="conversation_id must be a str"):
         search.session(7)  # type: ignore[arg-type]
 
 

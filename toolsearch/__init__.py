@@ -20,7 +20,8 @@ import logging
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.calls import Caller, Status, ToolCall, ToolContext, ToolResult
-from toolsearch.catalog.catalog import Catalog, Change, Quarantined
+from toolsearch.catalog.catalog import Catalog, Change
+from toolsearch.catalog.quarantine import Quarantined
 from toolsearch.catalog.tools import Shown, Tool, tool
 from toolsearch.errors import (
     AnswerError,

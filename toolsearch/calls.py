@@ -1,13 +1,14 @@
-"""A call a model makes, the answer it gets, and what a running tool may know about both."""
+"""A call that a model makes, its answer, and what a running tool may know about them."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from toolsearch.support import checks
+from toolsearch.support.json_types import JsonObject
 
 __all__ = [
     "Caller",
@@ -27,9 +28,9 @@ STATUSES: tuple[str, ...] = get_args(Status)
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who the conversation acts for. Filters are asked with it at search, at load and at the call.
+    """The user a conversation acts for. Filters see it at search, at load and at the call.
 
-    `roles` may be one text. Raises `SetupError` for what is no text: ids of another type are written as text first.
+    `roles` may be a single str. Raises `SetupError` for anything but str: convert ids of other types first.
     """
 
     user: str | None = None
@@ -52,14 +53,14 @@ class ToolCall:
 
     id: str
     name: str
-    arguments: str | Mapping[str, Any] | None = None
+    arguments: str | JsonObject | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
     """The one answer to one call. `content` is what the model reads; `data` is for the program.
 
-    Of a tool that raised, `data` is what it raised.
+    If the tool raised an exception, `data` is that exception.
     """
 
     call_id: str
@@ -75,16 +76,16 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:
-    """Given to a tool function that has a parameter annotated `ToolContext`; never part of its schema.
+    """Passed to a tool function that has a parameter annotated `ToolContext`; never part of its schema.
 
-    `idempotency_key` is the same for every attempt of one call, and another for a call with other arguments, even if
-    the model uses an id again. A long tool should look at `cancelled` now and then.
+    `idempotency_key` is the same for every attempt of one call, and differs for a call with other arguments, even if
+    the model uses an id again. A tool that takes long should check `cancelled` now and then.
     """
 
     conversation_id: str
     call_id: str
     caller: Caller | None = None
-    digest: str = ""  # of what is called with what
+    digest: str = ""  # of the tool and the arguments
     cancelled: threading.Event = field(default_factory=threading.Event, compare=False)
 
     @property
@@ -93,5 +94,5 @@ class ToolContext:
 
 
 def check_caller(caller: object) -> None:
-    """Raises `SetupError` for what is no caller."""
+    """Raises `SetupError` unless it is a `Caller` or None."""
     checks.instance("caller", caller, Caller, "a Caller, as in Caller(user='ana')", none="for nobody in particular")

@@ -40,20 +40,20 @@ class DefinitionError(ToolSearchError, ValueError):
 
 
 class UnknownTool(ToolSearchError, KeyError):
-    """No tool of that id is in the catalog."""
+    """The catalog has no tool with that id."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class StateError(ToolSearchError, ValueError):
-    """A stored or live session cannot be used this way: unknown format, or it belongs to another caller."""
+    """A stored or live session cannot be used this way: its format is unknown, or it belongs to another caller."""
 
 
 class AnswerError(ToolSearchError, ValueError):
     """A model's last answer does not fit what `structured` wants, repairs included.
 
-    `problems` has a plain sentence for each problem of each attempt, `text` is the last of the `attempts`.
+    `problems` has a sentence for each problem of each attempt. `text` is the last answer, after `attempts` attempts.
     """
 
     def __init__(self, problems: list[str], text: str, attempts: int) -> None:

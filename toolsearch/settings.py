@@ -1,4 +1,4 @@
-"""Every setting in one place: its name, default, unit and range. Arguments, environment and file use the same names."""
+"""Every setting in one place: its name, default, unit and range. Arguments, environment and files use these names."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import tomllib
 from collections.abc import Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self, TypedDict, Unpack
+from typing import Annotated, Literal, Self, TypedDict, Unpack
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic_core import ErrorDetails
 
 from toolsearch.errors import SetupError
 from toolsearch.search.confidence import NOTHING_BELOW, SURE_FROM
@@ -25,7 +26,7 @@ _Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
 
 class SearchSettings(TypedDict, total=False):
-    """The settings that `ToolSearch` takes as keywords, for type checkers; what each means is said at `Settings`."""
+    """The settings that `ToolSearch` takes as keywords, for type checkers; `Settings` says what each means."""
 
     mode: Mode
     auto_tools: int
@@ -74,22 +75,23 @@ class Settings(BaseModel):
     results_ceiling: Annotated[int, Field(ge=1, le=100)] = 20
     """The most a model can ask for."""
     sure_from: Annotated[float, Field(ge=0, le=1)] = SURE_FROM
-    """Probability: from here on that its best tool is relevant, a search has found something; below, it says that its
-    tools may not fit."""
+    """A probability. If the best tool of a search is relevant with at least this probability, the search has found
+    something; below it, the search says that its tools may not fit."""
     nothing_below: Annotated[float, Field(ge=0, le=1)] = NOTHING_BELOW
-    """Probability: where it is less likely that any tool can do it, a search finds nothing. 0: it always answers."""
+    """If the probability that any tool fits is below this, the search returns nothing. 0 disables the cut-off."""
     examples: tuple[ExampleSource, ...] = ("author", "enriched", "learned")
-    """The example queries that are searched: the tools' authors', those of `Catalog.enrich`, and what use has taught
-    (see `Learned`). In a variable, with commas."""
+    """The example queries that are searched: those of the tools' authors, those of `Catalog.enrich`, and those learned
+    from use (see `Learned`). In an environment variable they stand between commas."""
     queries: Annotated[int, Field(ge=1, le=50)] = 8
     """Queries one search call may hold."""
     answer_tokens: Annotated[int, Field(ge=100)] = 1_000
-    """What one search result may cost; what does not fit is neither listed nor loaded, and the result says so. Four
-    times as much with "bridge", where results hold the schemas."""
+    """Tokens that one search result may cost; tools that do not fit are neither listed nor loaded, and the result says
+    so. With "bridge", where results hold the schemas, four times as many."""
     max_tools: Annotated[int, Field(ge=2)] = 128
-    """Tools in one request, the built-in ones counted; past it the oldest found ones leave, and the model is told."""
+    """The most tools in one request, including the built-in ones; beyond it the oldest found ones leave, and the model
+    is informed."""
     max_tool_tokens: Annotated[int, Field(ge=0)] = 0
-    """Tokens of the found definitions in one request, likewise; 0 for no such limit."""
+    """The most tokens of the found definitions in one request, likewise; 0 for no such limit."""
     not_loaded: Literal["show", "run", "refuse"] = "show"
     """A call to a tool that exists but was not loaded: load it and show its schema, load and run it, or refuse."""
     search_tool: _Name = "search_tools"
@@ -97,14 +99,14 @@ class Settings(BaseModel):
     call_tool: _Name = "call_tool"
     """The name of the built-in call tool of "bridge"."""
     max_sessions: Annotated[int, Field(ge=1)] | None = 1_000
-    """Sessions kept; past it the one not used for longest leaves. None keeps all."""
+    """The most sessions kept; beyond it the one not used for the longest time leaves. None keeps all."""
     ttl_seconds: Annotated[float, Field(gt=0)] | None = None
-    """A session not used for so long leaves. None for never."""
+    """A session that has not been used for so long leaves. None: no session leaves because of its age."""
 
     @field_validator("examples", mode="before")
     @classmethod
-    def _listed(cls, value: Any) -> Any:
-        """A text with commas as a list: that is how a variable says several."""
+    def _split(cls, value: object) -> object:
+        """A text with commas as a list: an environment variable holds several values so."""
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
     @model_validator(mode="after")
@@ -119,16 +121,16 @@ class Settings(BaseModel):
 
     @classmethod
     def of(cls, **options: Unpack[SettingValues]) -> Settings:
-        """Settings from arguments; raises `SetupError` naming the option, what it was and what it may be."""
+        """Settings from arguments; raises `SetupError` naming the setting, its value and what is allowed."""
         return cls.from_mapping(options)
 
     @classmethod
-    def from_mapping(cls, values: Mapping[str, Any]) -> Settings:
+    def from_mapping(cls, values: Mapping[str, object]) -> Settings:
         """As `of`, from names and values that no type checker has seen."""
         try:
-            return cls(**values)
+            return cls.model_validate(dict(values))
         except ValidationError as error:
-            raise SetupError("; ".join(_told(problem, cls) for problem in error.errors(include_url=False))) from None
+            raise SetupError("; ".join(_explain(problem, cls) for problem in error.errors(include_url=False))) from None
 
     @classmethod
     def load(
@@ -137,27 +139,27 @@ class Settings(BaseModel):
         environ: Mapping[str, str] | None = None,
         **options: Unpack[SettingValues],
     ) -> Settings:
-        """Settings from a TOML file, then `TOOLSEARCH_…` variables, then arguments; the later win.
+        """Settings from a TOML file, then `TOOLSEARCH_…` variables, then arguments; later ones override earlier ones.
 
-        The file is `file`, or the one `TOOLSEARCH_CONFIG` names; in a `pyproject.toml` the table `[tool.toolsearch]`
-        counts. No file is looked for by itself.
+        The file is `file`, or the one that `TOOLSEARCH_CONFIG` names. In a `pyproject.toml` the table
+        `[tool.toolsearch]` is read. No file is searched for.
         """
         environ = os.environ if environ is None else environ
-        found: dict[str, Any] = {}
+        values: dict[str, object] = {}
         if path := file or environ.get("TOOLSEARCH_CONFIG"):
-            found |= _from_file(Path(path))
+            values |= _from_file(Path(path))
         for variable, value in environ.items():
             if variable.startswith("TOOLSEARCH_") and variable != "TOOLSEARCH_CONFIG":
                 name = variable.removeprefix("TOOLSEARCH_").lower()
                 if name in cls.model_fields:
-                    if value:  # an empty variable is one that is not set
-                        found[name] = None if value.lower() == "none" else value
-                else:  # it may be meant for another program, so it is no error
-                    log.warning("the variable %s is no setting%s", variable, _near(name, cls))
-        return cls.from_mapping({**found, **options})
+                    if value:  # an empty variable counts as not set
+                        values[name] = None if value.lower() == "none" else value
+                else:  # it may be meant for another program, so it is not an error
+                    log.warning("the variable %s is not a setting%s", variable, _near(name, cls))
+        return cls.from_mapping({**values, **options})
 
 
-def _from_file(path: Path) -> dict[str, Any]:
+def _from_file(path: Path) -> dict[str, object]:
     try:
         with path.open("rb") as file:
             table = tomllib.load(file)
@@ -180,9 +182,9 @@ def _near(name: str, settings: type[Settings]) -> str:
     return f"; did you mean {near[0]!r}?" if near else f"; there are {', '.join(settings.model_fields)}"
 
 
-def _told(problem: Any, settings: type[Settings]) -> str:
+def _explain(problem: ErrorDetails, settings: type[Settings]) -> str:
     if not problem["loc"]:
-        return str(problem["ctx"]["error"])
+        return str(problem.get("ctx", {})["error"])
     name = str(problem["loc"][0])
     if problem["type"] == "extra_forbidden":
         return f"there is no setting {name!r}{_near(name, settings)}"

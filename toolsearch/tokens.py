@@ -1,4 +1,4 @@
-"""Counting tokens offline: exactly where a vocabulary is at hand, else by an estimate that is called one."""
+"""Counting tokens offline: exactly if a vocabulary is on this machine, else by an estimate that says so."""
 
 from __future__ import annotations
 
@@ -33,25 +33,25 @@ class TokenCounter:
     exact: bool
     count: Callable[[str], int]
 
-    def of(self, payload: Any) -> int:
-        """Tokens of a request or a part of it, as the compact JSON that is sent; text is counted as it is."""
+    def of(self, payload: object) -> int:
+        """Tokens of a request, or of a part of it, as the compact JSON that is sent; text is counted as it stands."""
         text = payload if isinstance(payload, str) else json.dumps(payload, ensure_ascii=False, separators=(",", ":"))
         return self.count(text)
 
 
-def _estimated(text: str) -> int:
+def _estimate(text: str) -> int:
     return -(-len(text) // 4)
 
 
-ESTIMATE = TokenCounter("characters / 4 (estimate)", False, _estimated)
+ESTIMATE = TokenCounter("characters / 4 (estimate)", False, _estimate)
 
 
 @cache
 def counter(vocabulary: str = "o200k_base") -> TokenCounter:
-    """The best counter to be had without a network: tiktoken with a vocabulary already on disk, else `ESTIMATE`.
+    """The best counter that needs no network: tiktoken with a vocabulary already on disk, else `ESTIMATE`.
 
-    Looked for once a process, in tiktoken's cache, then in the package bpe-openai (both in the extra `tokens`). Text
-    such as "<|endoftext|>" is counted as the ordinary text it is.
+    It is looked for once per process: in tiktoken's cache, then in the package bpe-openai (both in the extra `tokens`).
+    Text such as "<|endoftext|>" is counted as ordinary text.
     """
     if vocabulary not in _SHA256:
         raise ValueError(f"there is no vocabulary {vocabulary!r}; known are {', '.join(map(repr, _SHA256))}")
@@ -69,16 +69,17 @@ def counter(vocabulary: str = "o200k_base") -> TokenCounter:
     return TokenCounter(vocabulary, True, lambda text: len(encoding.encode_ordinary(text)))
 
 
-def _without_download(make: Callable[[], dict[str, Any]], ranks: dict[bytes, int]) -> dict[str, Any]:
+def _without_download(make: object, ranks: dict[bytes, int]) -> dict[str, Any]:
     """The parameters of an encoding as tiktoken states them, its loader replaced by ranks already read."""
-    assert isinstance(make, types.FunctionType)
+    if not isinstance(make, types.FunctionType):
+        raise TypeError(f"tiktoken makes encodings by functions, not by {make!r}")
     scope = {**make.__globals__, "load_tiktoken_bpe": lambda *_, **__: ranks}
     parameters: dict[str, Any] = types.FunctionType(make.__code__, scope)()
     return parameters
 
 
 def _cached(vocabulary: str) -> bytes | None:
-    """What tiktoken downloaded earlier; its file is named by the SHA-1 of the address."""
+    """The file that tiktoken downloaded earlier, named after the SHA-1 of its address."""
     url = f"https://openaipublic.blob.core.windows.net/encodings/{vocabulary}.tiktoken"
     folder = os.environ.get("TIKTOKEN_CACHE_DIR") or os.environ.get("DATA_GYM_CACHE_DIR")
     path = (

@@ -18,7 +18,7 @@ from toolsearch.session.registry import SessionRegistry
 from toolsearch.session.session import Session
 from toolsearch.session.view import View
 from toolsearch.settings import SearchSettings, Settings
-from toolsearch.support.checks import function, instance, shown
+from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 
 __all__ = ["ToolSearch"]
@@ -51,10 +51,10 @@ class ToolSearch:
         settings: Settings | None = None,
         **options: Unpack[SearchSettings],
     ) -> None:
-        function("visible", visible, "of a Tool and a Caller", none="to show every tool")
-        function("run", run, "of a Tool, its arguments and a ToolContext", none="where every tool has a function")
-        instance("learned", learned, Learned, "a Learned(…)", none="to learn nothing")
-        instance("settings", settings, Settings, "Settings, as Settings.of(…) gives", none="for the defaults")
+        checks.function("visible", visible, "of a Tool and a Caller", none="to show every tool")
+        checks.function("run", run, "of a Tool, its arguments and a ToolContext", none="if every tool has one")
+        checks.instance("learned", learned, Learned, "a Learned(…)", none="to learn nothing")
+        checks.instance("settings", settings, Settings, "Settings, as Settings.of(…) gives", none="for the defaults")
         self.settings = chosen = _settings(settings, index, options)
         self.catalog = tools = _catalog(catalog)
         engine = open_index(chosen.index) if index is None or isinstance(index, str) else index
@@ -141,7 +141,7 @@ def _settings(settings: Settings | None, index: object, options: JsonObject) -> 
 def _catalog(tools: object) -> Catalog:
     if isinstance(tools, str | bytes):
         raise SetupError(
-            f"catalog must be a Catalog or a list of tools, not {shown(tools)}; for a file pass "
+            f"catalog must be a Catalog or a list of tools, not {checks.shown(tools)}; for a file pass "
             f"toolsearch.catalog.read_tools(…)"
         )
     return tools if isinstance(tools, Catalog) else Catalog(tools)  # type: ignore[arg-type]  # it checks by itself
@@ -150,7 +150,7 @@ def _catalog(tools: object) -> Catalog:
 def _check_index(index: object) -> None:
     for needed in ("name", "add", "remove", "search"):
         if not hasattr(index, needed):
-            raise SetupError(f"the index {shown(index)} has no {needed!r}; see the ToolIndex protocol")
+            raise SetupError(f"the index {checks.shown(index)} has no {needed!r}; see the ToolIndex protocol")
     if isinstance(index, type):
         raise SetupError(f"index must be a name or an object, as {index.__name__}(…) is, not {index!r}")
 
@@ -159,7 +159,7 @@ def _pin_all(catalog: Catalog, pinned: object, most: int) -> tuple[Tool, ...]:
     """The tools to pin, each once, as the catalog holds them."""
     wanted = [pinned] if isinstance(pinned, str | Tool) or callable(pinned) else pinned
     if not isinstance(wanted, Iterable):
-        raise SetupError(f"pinned must be a list of tools, or of their names or ids, not {shown(wanted)}")
+        raise SetupError(f"pinned must be a list of tools, or of their names or ids, not {checks.shown(wanted)}")
     tools = tuple({t.id: t for t in (_pin(catalog, each) for each in wanted)}.values())
     if len(tools) > most:
         raise SetupError(f"{len(tools)} tools are pinned; with max_tools={most + 2} at most {most} can be")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any, Literal
 
 import pytest
@@ -14,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsearch import Catalog, Change, DefinitionError, SetupError, Tool, UnknownTool, tool
+from toolsearch.catalog.marks import MARK_NAMES, OPTION_NAMES
 from toolsearch.catalog.names import LEGAL
 from toolsearch.schemas.json_schema import argument_texts, exported, shortened
 
@@ -31,6 +33,11 @@ def listening(catalog: Catalog) -> list[Change]:
 def add(a: int, b: int) -> int:
     """Add two numbers."""
     return a + b
+
+
+def look(where: str, deep: bool = False) -> str:
+    """Look around."""
+    return f"{where}{deep}"
 
 
 # -- order and ids -----------------------------------------------------------------------------------------------------
@@ -110,7 +117,7 @@ BAD: list[tuple[Any, str]] = [
     ({"name": "  "}, "a tool needs a name"),
     ({"name": "\u200b"}, "a tool needs a name"),
     ({"name": 7}, "a tool needs a name, not 7"),
-    ({"name": "n" * 600}, "has 600 characters; 512 is the most"),
+    ({"name": "n" * 600}, "has 600 characters; at most 512 are allowed"),
     ({"name": "a", "description": 5}, "the description of 'a' must be text, not int"),
     ({"name": "a", "input_schema": "string"}, "the input schema of 'a' must be a JSON object, not str"),
     ({"name": "a", "input_schema": [1]}, "the input schema of 'a' must be a JSON object, not list"),
@@ -122,15 +129,15 @@ BAD: list[tuple[Any, str]] = [
     ({"name": "a", "input_schema": {"type": "object", "maximum": float("nan")}}, "the input schema of 'a' is not JSON"),
     ({"name": "a", "input_schema": {"type": "object", "x": {1, 2}}}, "the input schema of 'a' is not JSON"),
     ({"name": "a", "kind": "write"}, "the kind of 'a' must be 'read' or 'action', not 'write'"),
-    ({"name": "a", "tags": [1]}, "'tags' of 'a' must be text"),
-    ({"name": "a", "tags": {"k": "v"}}, "'tags' of 'a' must be text"),
-    ({"name": "a", "server": 3}, "'server' of 'a' must be text"),
+    ({"name": "a", "tags": [1]}, "'tags' of 'a' must be a text or a list of texts, not"),
+    ({"name": "a", "tags": {"k": "v"}}, "'tags' of 'a' must be a text or a list of texts, not"),
+    ({"name": "a", "server": 3}, "'server' of 'a' must be text, not 3"),
     ({"name": "a", "alone": "yes"}, "'alone' of 'a' must be true or false, not 'yes'"),
     ({"name": "a", "run": "daily"}, "'run' of 'a' must be a function, not 'daily'"),
     (42, "int is not a tool"),
     (None, "NoneType is not a tool"),
     ("get_weather", "str is not a tool"),
-    (Tool("x", "x", input_schema={"type": {1, 2}}), "reading the definition failed: TypeError"),
+    (Tool("x", "x", input_schema={"type": {1, 2}}), "the definition of 'x' is not JSON: Object of type set"),
 ]  # fmt: skip
 
 
@@ -185,6 +192,23 @@ def test_quarantine_is_logged_once_for_a_source_that_is_read_again(caplog: pytes
     assert [t.id for t in catalog] == ["s/good"]
     assert len(catalog.quarantined) == 1
     assert len(caplog.records) == 1
+
+
+def test_a_bad_tool_made_by_hand_is_refused_whatever_the_interpreter_optimises_away() -> None:
+    """Under `python -O` no `assert` runs."""
+    program = """
+from toolsearch import Catalog, DefinitionError, Tool
+bad = Tool("x", "x", input_schema={"type": {1, 2}})
+catalog = Catalog([bad])
+print(len(catalog), catalog.quarantined[0].reason)
+try:
+    catalog.replace(bad)
+except DefinitionError as error:
+    print(len(catalog), error)
+"""
+    done = subprocess.run([sys.executable, "-O", "-c", program], capture_output=True, text=True, check=False)
+    reason = "the definition of 'x' is not JSON: Object of type set is not JSON serializable"
+    assert done.stdout.splitlines() == [f"0 {reason}"] * 2, done.stderr
 
 
 def test_adding_a_bad_tool_gives_none_and_making_one_raises() -> None:
@@ -321,6 +345,44 @@ def test_a_replaced_schema_is_a_new_version_with_a_new_digest() -> None:
 def test_whatever_a_model_or_a_policy_can_see_changes_the_digest(change: dict[str, Any]) -> None:
     """SA-14 and the siblings of D06: a default, a description of an argument, a required name, a mark."""
     assert tool(definition("job", "Show a job.")).digest != tool(definition("job", "Show a job.") | change).digest
+
+
+def test_the_digest_of_a_tool_is_this_one() -> None:
+    """Approvals and journals compare digests: those of format 1 must not change, whatever marks are added."""
+    schema = {"type": "object", "properties": {"at": {"type": "string"}}}
+    texts: dict[str, Any] = {"tags": ["b", "a"], "roles": ["z", "admin"], "examples": ["where is it"]}
+    hints = {"name": "pay", "description": "Pay a bill.", "annotations": {"readOnlyHint": False, "title": "Pay"}}
+    tools = [
+        tool({"name": "list_files", "description": "List files.", "input_schema": schema}, server="disk"),
+        tool(look, polling=True, version="2", category="c", **texts),
+        tool(hints, return_direct=True, terminal=True, alone=False, repeatable=True),
+        Tool("x", "x"),
+    ]
+    assert [made.digest for made in tools] == [
+        "1db76db77edfa36c148b928d1ce123ec29f62b2ccddca2238ba636cdd891d8de",
+        "84c5c95a0faf480682f94350ce67cb2e645b93bbcec6a5e97675d076cf01067f",
+        "d13b97238ebfbf68f26e9b86b81925d7b10ff55d352f4fb6bac91e038223d0eb",
+        "0216d97e0741b0750a6968353a16ab0c30b64aced8f384eade07b0f52c920fdc",
+    ]
+
+
+def test_every_mark_is_an_option_of_a_tool_and_counts_in_its_digest() -> None:
+    """What a new mark needs: nothing but its field in `Marks` and its keyword in `ToolOptions`."""
+    assert set(OPTION_NAMES) >= set(MARK_NAMES)
+    plain = tool(definition("job"))
+    for name in MARK_NAMES[1:]:
+        opposite: Any = {name: not getattr(plain.marks, name)}
+        marked = tool(plain, **opposite)
+        assert marked.marks == replace(plain.marks, **opposite)
+        assert marked.digest != plain.digest
+        assert tool(marked).digest == marked.digest
+
+
+def test_an_option_that_does_not_exist_is_refused_wherever_a_tool_is_made() -> None:
+    odd: Any = {"colour": "red"}
+    for make in (tool, Catalog().add, Catalog().replace):
+        with pytest.raises(SetupError, match="a tool has no option 'colour'; its options are 'name', 'description'"):
+            make(definition("job"), **odd)
 
 
 def test_replacing_a_tool_by_the_same_one_says_nothing_but_takes_the_new_function() -> None:

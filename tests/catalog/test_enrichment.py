@@ -81,7 +81,7 @@ def test_an_answer_that_breaks_the_reading_costs_only_its_tools(monkeypatch: pyt
     def read(answer: str, tools: Any) -> Any:
         return {tools[0].id: [answer]} if len(tools) == 1 else {}["no such key"]
 
-    monkeypatch.setattr("toolsearch.catalog.enrichment._read", read)
+    monkeypatch.setattr("toolsearch.catalog.enrichment.read_answer", read)
     made = enrich(numbered(6), lambda prompt: "the sixth box")
     assert queries_of(made) == {"box_5": ("the sixth box",)}
     assert list(made.problems) == [f"box_{n}" for n in range(5)]
@@ -300,4 +300,4 @@ def test_a_command_with_an_open_quote_is_said_to_be_none(
     (tmp_path / "tools.json").write_text('[{"name": "a"}]', "utf-8")
     options = ("--out", str(tmp_path / "o"), "--ask", "echo 'x")
     assert run(monkeypatch, "enrich", str(tmp_path / "tools.json"), *options) == 2
-    assert "is no command: No closing quotation" in " ".join(capsys.readouterr().err.split())
+    assert "is not a command: No closing quotation" in " ".join(capsys.readouterr().err.split())

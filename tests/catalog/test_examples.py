@@ -10,14 +10,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from toolsearch import Caller, Catalog, SetupError, Tool, ToolCall, ToolSearch, open_index, tool
-from toolsearch.catalog.examples import Entry, Examples, cleaned, digest_of, seal_of
+from toolsearch.catalog.examples import ExampleEntry, Examples, clean_queries, digest_of, seal_of
 
 TOOLS: list[dict[str, Any]] = [
     {"name": "create_issue", "server": "tracker", "description": "Create an issue."},
     {"name": "get_forecast", "server": "meteo", "description": "Weather of a place."},
     {"name": "set_mode", "server": "house", "description": "Set the mode of a climate device."},
 ]
-ENRICHED = Examples({"house/set_mode": Entry("house/set_mode", ("make it warmer in here", "it is freezing"))})
+ENRICHED = Examples({"house/set_mode": ExampleEntry("house/set_mode", ("make it warmer in here", "it is freezing"))})
 
 
 def written(path: Path, *lines: Any) -> Path:
@@ -31,8 +31,8 @@ def written(path: Path, *lines: Any) -> Path:
 def test_a_file_holds_what_was_saved(tmp_path: Path) -> None:
     made = Examples(
         {
-            "a/b": Entry("a/b", ("größer machen", "天气怎么样"), "d1", "a model", "2026-01-31", seal_of(("x",))),
-            "c": Entry("c", ("one thing",)),
+            "a/b": ExampleEntry("a/b", ("größer machen", "天气怎么样"), "d1", "a model", "2026-01-31", seal_of(("x",))),
+            "c": ExampleEntry("c", ("one thing",)),
         }
     )
     made.save(tmp_path / "sub" / "examples.jsonl")
@@ -44,8 +44,8 @@ def test_a_file_holds_what_was_saved(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "told"),
     [
-        ("{", "is no entry"),
-        ("[]", "no JSON object"),
+        ("{", "is not an entry"),
+        ("[]", "not a JSON object"),
         ('{"queries": []}', '"tool" must be the id'),
         ('{"tool": "a", "queries": "one"}', "list of texts"),
         ('{"tool": "a", "queries": [1]}', "list of texts"),
@@ -91,7 +91,7 @@ def test_an_entry_of_which_no_query_is_left_can_be_kept(tmp_path: Path) -> None:
 @example('"turn it up,"')
 @example("' *turn it up*'")
 def test_what_was_cleaned_stays_as_it_is(text: str) -> None:
-    assert cleaned(cleaned([text])) == cleaned([text])
+    assert clean_queries(clean_queries([text])) == clean_queries([text])
 
 
 # -- the catalog -------------------------------------------------------------------------------------------------------
@@ -121,13 +121,13 @@ def test_a_second_time_changes_nothing_and_none_takes_all_away() -> None:
 
 
 def test_a_catalog_takes_examples_and_not_the_name_of_a_file() -> None:
-    with pytest.raises(SetupError, match=r"as Examples\.load\(file\) gives, or None for none, not 'examples\.jsonl'"):
+    with pytest.raises(SetupError, match=r"as Examples\.load\(file\) gives, or None, not 'examples\.jsonl'"):
         Catalog([]).enrich("examples.jsonl")  # type: ignore[arg-type]
 
 
 def test_a_stale_entry_is_named_and_not_used() -> None:
     held = tool(TOOLS[0])
-    fresh = Entry(held.id, ("file a bug",), digest_of(held))
+    fresh = ExampleEntry(held.id, ("file a bug",), digest_of(held))
     catalog = Catalog([replace(held, roles=frozenset(["dev"]))])
     assert catalog.enrich(Examples({held.id: fresh})) == ()  # who may use it does not matter
     assert catalog[held.id].enriched == ("file a bug",)

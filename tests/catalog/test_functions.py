@@ -472,7 +472,7 @@ def test_an_attribute_called_func_does_not_make_a_partial() -> None:
     (Clock.read, "'read' is a method without its object"),
     (max, "the signature of 'max' cannot be read"),
     (print, r"takes \*args"),
-    (lambda a: a, "a lambda is given one with tool"),
+    (lambda a: a, "name a lambda with tool"),
 ])  # fmt: skip
 def test_what_cannot_be_called_by_name_is_refused_with_the_reason(call: Any, reason: str) -> None:
     with pytest.raises(DefinitionError, match=reason):

@@ -42,8 +42,8 @@ def test_the_variable_is_the_one_that_is_read(name: str) -> None:
         "answer_tokens": "400",
         "results_floor": "2",
         "examples": "author",
-        "found": "0.9",
-        "none": "0.1",
+        "sure_from": "0.9",
+        "nothing_below": "0.1",
     }
     other = special.get(name, "other" if isinstance(default, str) else "40")
     told = getattr(Settings.load(environ={variable: other}), name)

@@ -213,7 +213,9 @@ def test_an_encoder_that_is_set_up_wrongly_is_an_error_and_no_fallback(hashed_wo
 
 @pytest.mark.parametrize("weight", [50, -0.1, math.nan, "0.4", None, True])
 def test_the_weight_of_words_must_be_a_share(hashed_words, weight):
-    with pytest.raises(SetupError, match=re.escape(f"keyword_weight must be a share from 0 up to 1, not {weight!r}")):
+    with pytest.raises(
+        SetupError, match=re.escape(f"keyword_weight must be a share of at least 0 and at most 1, not {weight!r}")
+    ):
         HybridIndex(hashed_words, keyword_weight=weight)
 
 

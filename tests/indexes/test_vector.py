@@ -211,7 +211,7 @@ def test_equal_tools_have_equal_scores_wherever_they_are_in_the_matrix():
 
 @pytest.mark.parametrize("make", [VectorIndex, HybridIndex])
 def test_a_bar_that_is_no_cosine_is_refused(make: Any) -> None:
-    with pytest.raises(SetupError, match="near must be a cosine from 0 to below 1, not 7"):
+    with pytest.raises(SetupError, match="near must be a cosine of at least 0 and below 1, not 7"):
         make(near=7)
     with pytest.raises(SetupError, match=r"near_alone must be a cosine .* or None for one that suits"):
         make(near_alone="high")

@@ -570,4 +570,4 @@ def test_what_was_settled_says_whether_a_tool_changes_something(drive: Any) -> N
     agent = office.agent(approval(Person(True)), [pay(), ("look", {})])
     drive(agent, "Go", conversation_id="s")
     (reply,) = [fact for fact in facts(agent, ModelReplied) if fact.calls]
-    assert [call.action for call in reply.calls] == [True, False]
+    assert [call.marks.is_action for call in reply.calls] == [True, False]

@@ -9,6 +9,7 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from toolsearch import Caller, SetupError, StateError, ToolCall, ToolSearch, tool
+from toolsearch.catalog import Marks
 from toolsearch.events.facts import (
     Answers,
     Compacted,
@@ -67,8 +68,8 @@ def known(conversation: Conversation) -> Any:
     )
 
 
-def asks(*ids: str, **more: Any) -> ModelReplied:
-    return ModelReplied("", tuple(JudgedCall(i, "look", {}, tool="look", given={}, **more) for i in ids))
+def asks(*ids: str, **marks: bool) -> ModelReplied:
+    return ModelReplied("", tuple(JudgedCall(i, "look", {}, tool="look", given={}, marks=Marks(**marks)) for i in ids))
 
 
 def answer(call_id: str, text: str = "seen", status: Any = "ok", data: Any = None) -> ToolReturned:
@@ -540,7 +541,7 @@ def test_SA42_NA10_tools_that_end_the_turn(
     marks: list[dict[str, bool]], status: Any, text: str | None, reason: str | None, value: Any
 ) -> None:
     """SA-42: only where all of a round return directly. NA-10, PG-6: where one that is terminal succeeds."""
-    calls = tuple(JudgedCall(f"c{n}", "look", {}, tool="look", **each) for n, each in enumerate(marks))
+    calls = tuple(JudgedCall(f"c{n}", "look", {}, tool="look", marks=Marks(**each)) for n, each in enumerate(marks))
     conversation = begun(
         ModelReplied("", calls), answer("c1", "two", data={"n": 2}), answer("c0", "one", status, {"n": 1})
     )

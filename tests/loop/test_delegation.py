@@ -136,7 +136,7 @@ def test_an_async_child_runs_in_arun_and_is_a_clear_answer_in_run(drive: Any, ca
     ("make", "why"),
     [
         (lambda: delegate("helper", "helper", "Helps."), "agent must be an Agent, not 'helper'"),  # type: ignore[arg-type]
-        (lambda: delegate(agent(), "helper", "Helps.", depth=0), "depth must be a whole number from 1, not 0"),
+        (lambda: delegate(agent(), "helper", "Helps.", depth=0), "depth must be a whole number of at least 1, not 0"),
     ],
 )
 def test_what_cannot_be_delegated_to_is_an_error(make: Callable[[], Any], why: str) -> None:

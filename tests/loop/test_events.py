@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from toolsearch.calls import Status
+from toolsearch.catalog.marks import Kind, Marks
 from toolsearch.errors import StateError
 from toolsearch.events.facts import (
     Compacted,
@@ -52,7 +53,8 @@ usages = st.builds(Usage, *[st.integers(0, 10**9)] * 4)
 asked = st.builds(
     JudgedCall, ids, text, json_values, st.sampled_from(["tool", "search", "answered"]), text, text,
     st.none() | objects,
-    *[st.booleans()] * 4, st.sampled_from(get_args(Status)), text, names,
+    st.builds(Marks, st.sampled_from(get_args(Kind)), *[st.booleans()] * 5),
+    st.sampled_from(get_args(Status)), text, names,
 )  # fmt: skip
 facts = st.one_of(
     st.builds(RunBegan, text, times, st.none() | text, st.none() | text),
@@ -185,6 +187,7 @@ def test_the_keys_of_a_journal_are_these_whatever_classes_and_fields_are_called(
         ({"v": 1, "fact": "UserSaid", "text": "hi", "loud": True}, "a UserSaid, cannot be read.*unknown field 'loud'"),
         ({"v": 1, "fact": "UserSaid"}, "a UserSaid, cannot be read.*'text'"),
         ({"v": 1, "fact": "ModelReplied", "calls": [{"id": "c", "name": "n", "x": 1}]}, "unknown field 'x'"),
+        ({"v": 1, "fact": "ModelReplied", "calls": [{"id": "c", "name": "n", "marks": {}}]}, "unknown field 'marks'"),
         ({"v": 1, "fact": "ModelReplied", "calls": [7]}, "7 is not a JudgedCall"),
         ({"v": 1, "fact": "ModelReplied", "calls": None}, "a ModelReplied, cannot be read"),
         ({"v": 1, "fact": "ModelCalled", "usage": {"tokens": 1}}, "unknown field 'tokens'"),

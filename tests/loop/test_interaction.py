@@ -198,7 +198,7 @@ def test_a_question_without_words_shows_what_the_tool_was_called_with(drive: Any
     [
         (lambda: interaction("ask_user"), r"as in \['ask_user'\]"),
         (lambda: interaction(KINDS, True), "ask must be a function"),
-        (lambda: interaction(KINDS, a_round=0), "a_round must be a whole number from 1"),
+        (lambda: interaction(KINDS, a_round=0), "a_round must be a whole number of at least 1"),
         (lambda: interaction(KINDS, seconds=0), "seconds must be a number of seconds above 0"),
         (lambda: interaction({"ask_user": "approval"}), "'ask_user' cannot want 'approval'"),
     ],

@@ -421,7 +421,7 @@ def test_the_end_is_a_fact_that_names_the_layer(drive: Any) -> None:
 @pytest.mark.parametrize(
     ("options", "named"),
     [
-        ({"soft": 0}, "soft must be a whole number from 1"),
+        ({"soft": 0}, "soft must be a whole number of at least 1"),
         ({"calls": 1.5}, "calls must be"),
         ({"tools": {"look": 0}}, r"tools\['look'\]"),
         ({"hard": 3}, r"hard \(3\) must be at least soft \(16\)"),

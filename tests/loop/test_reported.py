@@ -212,7 +212,7 @@ async def listen(event: Any) -> None:
         ({"observe": listen}, "is async"),
         ({"observe": [5]}, "observe must be a function"),
         ({"store": "x.db"}, "store must be a store"),
-        ({"system": 5}, "system must be a text"),
+        ({"system": 5}, "system must be a str"),
         ({"clock": 5}, "clock must be a function"),
     ],
 )

@@ -431,6 +431,6 @@ def test_what_it_cannot_use_is_refused() -> None:
     assert observer is trace
     with pytest.raises(SetupError, match=r"for a journal: trace\.of"):
         trace([stored(UserSaid("Hi"))])  # type: ignore[arg-type]
-    with pytest.raises(SetupError, match="characters must be a whole number from 1, not 0"):
+    with pytest.raises(SetupError, match="characters must be a whole number of at least 1, not 0"):
         trace(characters=0)
     trace(io.StringIO())(ReplyDiscarded("x"))

@@ -209,6 +209,6 @@ def test_the_answer_of_a_search_is_not_cut(drive: Any) -> None:
 )
 def test_a_limit_that_cannot_be_is_refused(options: Any) -> None:
     with pytest.raises(
-        SetupError, match=r"must be a (number of characters from 200, or 0 for no limit|whole number from 0)"
+        SetupError, match=r"must be a (number of characters from 200, or 0 for no limit|whole number of at least 0)"
     ):
         truncate(**options)

@@ -734,7 +734,7 @@ def test_an_index_is_not_trusted_to_keep_its_promises() -> None:
 def test_an_answer_that_is_no_scored_is_told() -> None:
     index = FixedIndex({})
     index.search = lambda query, limit, among=None: [("tick", 1.0)]  # type: ignore[assignment, method-assign, return-value]
-    with pytest.raises(SetupError, match=r"the index gave \('tick', 1\.0\) where a Scored\(id, score\) is due"):
+    with pytest.raises(SetupError, match=r"the index gave \('tick', 1\.0\) where a Scored\(id, score\) is needed"):
         find(Catalog([tool("tick")]), index, "anything")
 
 

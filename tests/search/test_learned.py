@@ -419,7 +419,7 @@ def test_the_keys_of_what_was_learned_are_these_whatever_its_parts_are_called() 
 def test_what_is_no_export_is_refused_and_changes_nothing(state: Any) -> None:
     learned = made()
     learned.teach("brr", "tool", tenant="acme")
-    with pytest.raises(StateError, match="nothing that was learned"):
+    with pytest.raises(StateError, match="this is not an export of Learned"):
         learned.restore(state)
     assert len(learned) == 1
 

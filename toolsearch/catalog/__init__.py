@@ -1,11 +1,13 @@
 """What there is: tools, made from functions and definitions of every form, and the catalog that holds them.
 
-catalog      Catalog: unique ids, bad definitions set aside, every change announced
-tools        Tool, and Shown: a tool as a request carries it     definitions  the forms in which people have tools
-functions    a Python function as a tool                         files        definitions in files
-names        names a provider accepts, and names alike           sanitising   hostile texts in definitions
-examples     example queries beside tools                        enrichment   example queries asked of a model
-text_models  a program or an endpoint as a model of texts
+catalog       Catalog: unique ids, bad definitions set aside, every change announced
+roster        the tools of a catalog by id and by name       quarantine  definitions that cannot be used, and why
+tools         Tool, and Shown: a tool as a request has it    marks       how a tool may be run, and its options
+definitions   the forms in which people have tools           functions   a Python function as a tool
+files         definitions in files                           names       names a provider accepts, and names alike
+sanitising    hostile texts in definitions                   examples    example queries of tools
+enrichment    example queries asked of a model               answers     what a model answers, read in any form
+text_models   a program or an endpoint as a model of texts
 """
 
 from __future__ import annotations
@@ -13,25 +15,28 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from toolsearch.catalog.catalog import Catalog, Change, Quarantined
-from toolsearch.catalog.tools import Kind, Marks, Shown, Tool, definition_tokens, first_sentence, tool
+from toolsearch.catalog.catalog import Catalog, Change
+from toolsearch.catalog.marks import Kind, Marks, ToolOptions
+from toolsearch.catalog.quarantine import Quarantined
+from toolsearch.catalog.tools import Shown, Tool, definition_tokens, first_sentence, tool
 
 if TYPE_CHECKING:
     from toolsearch.catalog.enrichment import enrich
-    from toolsearch.catalog.examples import Entry, Examples
+    from toolsearch.catalog.examples import ExampleEntry, Examples
     from toolsearch.catalog.files import read_tools
     from toolsearch.catalog.text_models import command, endpoint
 
 __all__ = [
     "Catalog",
     "Change",
-    "Entry",
+    "ExampleEntry",
     "Examples",
     "Kind",
     "Marks",
     "Quarantined",
     "Shown",
     "Tool",
+    "ToolOptions",
     "command",
     "definition_tokens",
     "endpoint",
@@ -43,7 +48,7 @@ __all__ = [
 
 # What a program needs only now and then, imported where it is used.
 _LATER = {
-    "Entry": "examples",
+    "ExampleEntry": "examples",
     "Examples": "examples",
     "command": "text_models",
     "endpoint": "text_models",

@@ -1,4 +1,4 @@
-"""The catalog that holds the tools: ordered, unique ids, bad ones set aside, every change announced."""
+"""The catalog that holds the tools: in order, with unique ids, bad ones set aside, every change announced."""
 
 from __future__ import annotations
 
@@ -6,69 +6,73 @@ import logging
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from toolsearch.catalog.definitions import parts
-from toolsearch.catalog.names import Names, provider_name
-from toolsearch.catalog.tools import Kind, Marks, Tool, definition_of, made_from, tool
+from toolsearch.catalog.marks import ToolOptions, check_options
+from toolsearch.catalog.quarantine import Quarantine, Quarantined
+from toolsearch.catalog.roster import Roster
+from toolsearch.catalog.tools import Tool, definition_of, from_definition, tool
 from toolsearch.errors import DefinitionError, SetupError, UnknownTool
 from toolsearch.support import checks
-from toolsearch.support.text import clean
 
 if TYPE_CHECKING:
     from toolsearch.catalog.examples import Examples
 
-__all__ = ["Catalog", "Change", "Kind", "Quarantined", "Tool", "tool"]
+__all__ = ["Catalog", "Change"]
 
 log = logging.getLogger("toolsearch")
 
 
 @dataclass(frozen=True)
-class Quarantined:
-    """A definition that was set aside: what it called itself, why, and the thing itself."""
-
-    name: str
-    reason: str
-    source: Any = field(repr=False, compare=False)
-
-
-@dataclass(frozen=True)
 class Change:
-    """One step of a catalog. A replaced tool is in both."""
+    """One change of a catalog. A tool that was replaced is in `removed`, the new one in `added`."""
 
     added: tuple[Tool, ...] = ()
     removed: tuple[Tool, ...] = ()
 
 
+@dataclass
+class _Step:
+    """A change as it is made, one tool after the other."""
+
+    added: dict[str, Tool] = field(default_factory=dict)
+    removed: list[Tool] = field(default_factory=list)
+
+    def note(self, made: Tool, before: Tool | None) -> None:
+        """A tool came, perhaps in the place of another; one that came in this step itself was never announced."""
+        if before is not None and self.added.pop(before.id, None) is None:
+            self.removed.append(before)
+        self.added[made.id] = made
+
+
 class Catalog:
     """Tools by id, in the order they came.
 
-    What cannot be used is quarantined with a reason and never breaks the rest. The same tool twice counts once. A
-    different tool under an id already taken is a collision: `on_collision="quarantine"` keeps the first,
-    "replace" the last, "error" raises `DefinitionError`.
+    A definition that cannot be used is quarantined with the reason and never breaks the rest. The same tool added twice
+    counts once. A different tool under an id already taken is a collision: `on_collision="quarantine"` keeps the first,
+    "replace" keeps the last, "error" raises `DefinitionError`.
 
-    Safe to share between threads. `subscribe` is told of every change; `version` counts them.
+    Safe to share between threads. Listeners given to `subscribe` hear of every change; `version` counts the changes.
     """
 
     def __init__(
         self,
-        tools: Iterable[Any] = (),
+        tools: Iterable[object] = (),
         *,
         server: str | None = None,
         on_collision: Literal["quarantine", "replace", "error"] = "quarantine",
     ) -> None:
         checks.choice("on_collision", on_collision, "quarantine", "replace", "error")
-        checks.text("server", server, none="for none")
-        self._tools: dict[str, Tool] = {}
-        self._shared: dict[str, set[str]] = {}  # plain name -> ids
-        self._names = Names()
-        self._quarantined: list[Quarantined] = []
+        checks.text("server", server, none=True)
+        self._roster = Roster()
+        self._quarantine = Quarantine()
         self._missing: dict[str, str] = {}
         self._reserved: frozenset[str] = frozenset()
         self._examples: Examples | None = None
         self._subscribers: list[Callable[[Change], None]] = []
-        # Changes are made and told one after the other. While sources are read and listeners are told, look-ups go on:
-        # a source may be slow, and a listener may ask a session, which looks things up in here.
+        # Changes are made and announced one after the other. Look-ups go on while sources are read and listeners run: a
+        # source may be slow, and a listener may ask a session, which looks things up in this catalog.
         self._changing = threading.RLock()
         self._lock = threading.RLock()
         self._on_collision = on_collision
@@ -80,108 +84,101 @@ class Catalog:
 
     # -- changing ------------------------------------------------------------------------------------------------
 
-    def add(self, source: Any, **marks: Unpack[Marks]) -> Tool | None:
+    def add(self, source: object, **options: Unpack[ToolOptions]) -> Tool | None:
         """Adds one tool: a function, a `Tool`, or a definition. None if it was quarantined."""
-        added = self.extend([source], **marks)
+        added = self.extend([source], **options)
         return added[0] if added else None
 
-    def extend(self, sources: Iterable[Any], **marks: Unpack[Marks]) -> list[Tool]:
-        """Adds many tools with one notice, and returns those now in the catalog; `marks` hold for each."""
-        sources = _sources(sources, marks)
-        taken: dict[str, Tool] = {}
-        added: dict[str, Tool] = {}
-        removed: list[Tool] = []
+    def extend(self, sources: Iterable[object], **options: Unpack[ToolOptions]) -> list[Tool]:
+        """Adds many tools in one change, and returns those now in the catalog; `options` apply to each."""
+        sources = _sources(sources, options)
+        present: dict[str, Tool] = {}
+        step = _Step()
         with self._changing:
             try:
                 for source in sources:
-                    for made in self._read(source, marks):
-                        before = self._tools.get(made.id)
-                        if before is not None and before == made:
-                            taken[made.id] = before
-                        elif before is None or self._may_replace(before, source):
-                            if before is not None and added.pop(before.id, None) is None:
-                                removed.append(before)
-                            with self._lock:
-                                if before is not None:
-                                    self._drop(before)
-                                self._put(made)
-                            added[made.id] = taken[made.id] = made
-            finally:  # also when `sources` or a collision raised: what is in, every index must know of
-                self._announce(tuple(added.values()), tuple(removed))
-        return list(taken.values())
+                    for made in self._read(source, options):
+                        if (member := self._take(made, source, step)) is not None:
+                            present[member.id] = member
+            finally:  # also when `sources` or a collision raised: every index must know of what is in
+                self._announce(tuple(step.added.values()), tuple(step.removed))
+        return list(present.values())
 
     def remove(self, tool_id: str) -> Tool:
         """Takes a tool out; raises `UnknownTool` if it is not there."""
         with self._changing:
             removed = self[tool_id]
             with self._lock:
-                self._drop(removed)
+                self._roster.drop(removed)
             self._announce((), (removed,))
             return removed
 
-    def replace(self, source: Any, **marks: Unpack[Marks]) -> Tool:
+    def replace(self, source: object, **options: Unpack[ToolOptions]) -> Tool:
         """Puts a new definition in the place of the tool with its id, or adds it; raises `DefinitionError`."""
-        made = source if isinstance(source, Tool) and not marks else tool(source, **marks)
+        made = source if isinstance(source, Tool) and not options else tool(source, **options)
+        _check_json(made)
         with self._changing:
-            made = self._enriched(made)
-            before = self._tools.get(made.id)
+            made = self._with_queries(made)
+            before = self._roster.tools.get(made.id)
             self._check_reserved(made)
             with self._lock:
                 # The same for model and index; what runs may be new.
                 if before is not None and before == made and before.enriched == made.enriched:
-                    self._tools[made.id] = made
+                    self._roster.tools[made.id] = made
                     return made
                 if before is not None:
-                    self._drop(before, keep_place=True)
-                self._put(made)
+                    self._roster.drop(before, keep_place=True)
+                self._roster.put(made)
             self._announce((made,), (before,) if before else ())
         return made
 
-    def sync(self, sources: Iterable[Any], *, server: str, **marks: Any) -> None:
+    def sync(self, sources: Iterable[object], *, server: str, **options: object) -> None:
         """Makes the tools of one server exactly these: new ones are added, changed ones replaced, others removed."""
         checks.text("server", server, empty=False)
-        sources = _sources(sources, marks)
+        sources = _sources(sources, options)
         with self._changing:
-            made = {t.id: t for source in sources for t in self._read(source, {**marks, "server": server})}
-            before = {t.id: t for t in self._tools.values() if t.server == server}
-            for other in [t for i, t in self._tools.items() if i in made and i not in before]:
-                if self._may_replace(other, made[other.id]):
+            wanted = {t.id: t for source in sources for t in self._read(source, {**options, "server": server})}
+            before = {t.id: t for t in self._roster.tools.values() if t.server == server}
+            for other in [t for i, t in self._roster.tools.items() if i in wanted and i not in before]:
+                if self._may_replace(other, wanted[other.id]):
                     before[other.id] = other
                 else:
-                    del made[other.id]
-            removed = [t for i, t in before.items() if made.get(i) != t]
-            added = [t for i, t in made.items() if before.get(i) != t]
+                    del wanted[other.id]
+            removed = [t for i, t in before.items() if wanted.get(i) != t]
+            added = [t for i, t in wanted.items() if before.get(i) != t]
             with self._lock:
                 for gone in removed:
-                    self._drop(gone, keep_place=gone.id in made)
+                    self._roster.drop(gone, keep_place=gone.id in wanted)
                 for new in added:
-                    self._put(new)
+                    self._roster.put(new)
             self._announce(tuple(added), tuple(removed))
 
     def enrich(self, examples: Examples | None) -> tuple[str, ...]:
-        """Puts example queries beside the tools, now and whenever a tool comes or changes; None takes all away.
+        """Attaches example queries to the tools, now and whenever a tool comes or changes; None removes them all.
 
-        Those given last hold. Returns the ids of the tools whose entry is stale, written for another definition than
-        theirs: such queries are not used.
+        A later call replaces the examples of an earlier one. Returns the ids of the tools whose entry is stale, that is
+        written for another definition than the present one: such queries are not used.
         """
-        checks.having("examples", examples, "Examples, as Examples.load(file) gives", "of", "stale", none="for none")
+        checks.having("examples", examples, "Examples, as Examples.load(file) gives", "of", "stale", none=True)
         with self._changing:
             self._examples = examples
             changed = []
-            for held in self:
-                queries = examples.of(held) if examples is not None else ()
-                if queries != held.enriched:
-                    changed.append((held, replace(held, enriched=queries)))
+            for before in self:
+                queries = examples.of(before) if examples is not None else ()
+                if queries != before.enriched:
+                    changed.append((before, replace(before, enriched=queries)))
             with self._lock:
-                self._tools.update((made.id, made) for _, made in changed)
-            self._announce(tuple(made for _, made in changed), tuple(held for held, _ in changed))
+                self._roster.tools.update((made.id, made) for _, made in changed)
+            self._announce(tuple(made for _, made in changed), tuple(before for before, _ in changed))
             stale = () if examples is None else examples.stale(self)
         if stale:
-            log.warning("the example queries of %d tools are stale, of %s first", len(stale), stale[0])
+            log.warning(
+                "the example queries of %d tools are stale and not used, those of %s first", len(stale), stale[0]
+            )
         return stale
 
     def mark_missing(self, server: str, reason: str | None) -> None:
-        """Says that a server cannot be reached now (None: it can again), so that a search can tell the model."""
+        """Records why a server cannot be reached now (None: it can again), so that a search can tell the model."""
         with self._lock:
             if reason is None:
                 self._missing.pop(server, None)
@@ -189,19 +186,22 @@ class Catalog:
                 self._missing[server] = reason
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Keeps names for a meta-tool; raises `SetupError` if a tool already has one, quarantines later ones."""
+        """Keeps names free for built-in tools: a later tool with one is quarantined.
+
+        Raises `SetupError` if a tool already has one of the names.
+        """
         with self._changing:
             wanted = self._reserved | frozenset(checks.names("names", names))
-            for held in self._tools.values():
-                if held.name in wanted:
+            for each in self._roster.tools.values():
+                if each.name in wanted:
                     raise SetupError(
-                        f"the catalog's tool {held.id!r} is called like the built-in tool {held.name!r}: "
+                        f"the tool {each.id!r} of the catalog has the name of the built-in tool {each.name!r}: "
                         f"rename the built-in one with search_tool='…' or call_tool='…', or leave the tool out"
                     )
             self._reserved = wanted
 
     def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
-        """Calls `listener` after every change, in order; the returned function ends that."""
+        """Calls `listener` after every change, in order, until the returned function is called."""
         checks.function("listener", listener, "that takes a Change")
         with self._lock:
             self._subscribers.append(listener)
@@ -217,28 +217,28 @@ class Catalog:
 
     def __getitem__(self, tool_id: str) -> Tool:
         try:
-            return self._tools[tool_id]
+            return self._roster.tools[tool_id]
         except KeyError:
             near = self.near(str(tool_id))
             hint = f"; near names: {', '.join(repr(t.id) for t in near)}" if near else ""
             raise UnknownTool(f"there is no tool {tool_id!r} in the catalog{hint}") from None
 
     def get(self, tool_id: str) -> Tool | None:
-        return self._tools.get(tool_id)
+        return self._roster.tools.get(tool_id)
 
     def __contains__(self, tool_id: object) -> bool:
-        return (tool_id.id if isinstance(tool_id, Tool) else tool_id) in self._tools
+        return (tool_id.id if isinstance(tool_id, Tool) else tool_id) in self._roster.tools
 
     def __iter__(self) -> Iterator[Tool]:
         with self._lock:
-            return iter(list(self._tools.values()))
+            return iter(list(self._roster.tools.values()))
 
     def __len__(self) -> int:
-        return len(self._tools)
+        return len(self._roster.tools)
 
     @property
     def quarantined(self) -> tuple[Quarantined, ...]:
-        return tuple(self._quarantined)
+        return self._quarantine.entries
 
     @property
     def missing(self) -> Mapping[str, str]:
@@ -261,49 +261,57 @@ class Catalog:
     def named(self, name: str) -> list[Tool]:
         """Tools with this id, name, base name or provider name, in any case and punctuation, by id."""
         with self._lock:
-            return [self._tools[i] for i in self._names.exact(name)]
+            return self._roster.named(name)
 
-    def near(self, name: str, limit: int = 3, among: Any = None) -> list[Tool]:
+    def near(self, name: str, limit: int = 3, among: Container[str] | None = None) -> list[Tool]:
         """The tools with the most similar names, best first."""
         with self._lock:
-            return [self._tools[i] for i in self._names.near(name, limit, among)]
+            return self._roster.near(name, limit, among)
 
     def provider_name(self, tool_id: str, among: Container[str] | None = None) -> str:
         """The name a model sees: legal for every provider and distinct, whatever the order of registration.
 
-        With `among`, tools outside it are as if they were not there: a name does not tell that they are.
+        With `among`, tools outside it are ignored: a name does not reveal that they exist.
         """
         with self._lock:
-            held = self[tool_id]
-            namesakes = [i for i in self._shared[held.name] if among is None or i in among]
-        shared = len(namesakes) > 1 and held.id != held.name
-        name = provider_name(held.name, held.id, held.server, shared=shared)
-        if name != held.name and name in self._shared:  # somebody's plain name is what this one would be given
-            name = provider_name(held.name, held.id, held.server, shared=shared, digits=32)
-        return name
+            return self._roster.provider_name(self[tool_id], among)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _read(self, source: Any, marks: Mapping[str, Any]) -> list[Tool]:
-        """The tools in one source; what is wrong with it is written down, not raised."""
-        made: list[Tool] = []
-        try:
-            found = list(parts(source))
-        except Exception as error:
-            self._quarantine(source, error)
-            return []
-        for part in found:
-            try:
-                one = part if isinstance(part, Tool) and not marks else made_from(definition_of(part), marks)
-                assert one.digest  # of a `Tool` made by hand it is not known before that it is JSON
-                self._check_reserved(one)
-                made.append(self._enriched(one))
-            except Exception as error:
-                self._quarantine(part, error)
+    def _take(self, made: Tool, source: object, step: _Step) -> Tool | None:
+        """Puts one tool in, where its id is free or may be taken; returns the tool that is then there, if it fits."""
+        before = self._roster.tools.get(made.id)
+        if before is not None and before == made:
+            return before
+        if before is not None and not self._may_replace(before, source):
+            return None
+        with self._lock:
+            if before is not None:
+                self._roster.drop(before)
+            self._roster.put(made)
+        step.note(made, before)
         return made
 
-    def _enriched(self, made: Tool) -> Tool:
-        """The tool with the queries that `enrich` has for it; those it brings itself stay where there are none."""
+    def _read(self, source: object, options: Mapping[str, object]) -> list[Tool]:
+        """The tools in one source; what is wrong with it is quarantined, not raised."""
+        tools: list[Tool] = []
+        try:
+            definitions = list(parts(source))
+        except Exception as error:
+            self._quarantine.add(source, error)
+            return []
+        for part in definitions:
+            try:
+                made = part if isinstance(part, Tool) and not options else from_definition(definition_of(part), options)
+                _check_json(made)
+                self._check_reserved(made)
+                tools.append(self._with_queries(made))
+            except Exception as error:
+                self._quarantine.add(part, error)
+        return tools
+
+    def _with_queries(self, made: Tool) -> Tool:
+        """The tool with the queries that `enrich` has for it, or unchanged where there are none."""
         queries = self._examples.of(made) if self._examples is not None else ()
         return replace(made, enriched=queries) if queries and queries != made.enriched else made
 
@@ -313,43 +321,14 @@ class Catalog:
                 f"{made.name!r} is the name of a built-in tool; rename that one with search_tool='…' or call_tool='…'"
             )
 
-    def _quarantine(self, source: Any, error: Exception) -> None:
-        known = isinstance(error, DefinitionError)
-        reason = str(error) if known else f"reading the definition failed: {type(error).__name__}: {error}"
-        try:
-            name = source.get("name") if isinstance(source, Mapping) else getattr(source, "__name__", None)
-            shown = name if isinstance(name, str) else repr(source)
-        except Exception:
-            shown = f"<{type(source).__name__}>"
-        entry = Quarantined(clean(shown[:80]), clean(reason[:1_000]), source)
-        if entry not in self._quarantined:  # a source that is read again says nothing new
-            self._quarantined.append(entry)
-            log.warning("quarantined %r: %s", entry.name, entry.reason)
-
-    def _may_replace(self, before: Tool, source: Any) -> bool:
+    def _may_replace(self, before: Tool, source: object) -> bool:
         if self._on_collision == "replace":
             return True
         error = DefinitionError(f"the id {before.id!r} is taken by a different tool; give one of them a server")
         if self._on_collision == "error":
             raise error
-        self._quarantine(source, error)
+        self._quarantine.add(source, error)
         return False
-
-    def _put(self, made: Tool) -> None:
-        self._tools[made.id] = made
-        self._shared.setdefault(made.name, set()).add(made.id)
-        server = provider_name(made.name, made.id, made.server, shared=True)
-        own = provider_name(made.name, made.id, made.server, shared=False)
-        self._names.add(made.id, (made.id, made.name, made.base_name, own, server))
-
-    def _drop(self, held: Tool, *, keep_place: bool = False) -> None:
-        if not keep_place:
-            del self._tools[held.id]
-        self._names.remove(held.id)
-        ids = self._shared[held.name]
-        ids.discard(held.id)
-        if not ids:
-            del self._shared[held.name]
 
     def _announce(self, added: tuple[Tool, ...], removed: tuple[Tool, ...]) -> None:
         if not added and not removed:
@@ -362,11 +341,9 @@ class Catalog:
                 log.exception("a listener of the catalog failed")
 
     def __repr__(self) -> str:
-        told = [_counted(len(self), "tool")]
-        if servers := self.servers:
-            told.append(f"from {_counted(len(servers), 'server')}")
-        aside = f", {len(self._quarantined)} quarantined" if self._quarantined else ""
-        return f"Catalog({' '.join(told)}{aside})"
+        servers = f" from {_counted(len(self.servers), 'server')}" if self.servers else ""
+        quarantined = f", {len(self._quarantine)} quarantined" if self._quarantine else ""
+        return f"Catalog({_counted(len(self), 'tool')}{servers}{quarantined})"
 
     def _repr_html_(self) -> str:
         from toolsearch.support.html import table
@@ -375,11 +352,17 @@ class Catalog:
         return table(repr(self), ("id", "server", "summary", "flags"), rows, most=50)
 
 
-def _sources(sources: Any, marks: Mapping[str, Any]) -> Iterable[Any]:
-    """What is to be read one by one; raises `SetupError` for what holds no tools, and for marks that are none."""
-    if unknown := marks.keys() - Marks.__annotations__.keys():
-        known = ", ".join(map(repr, Marks.__annotations__))
-        raise SetupError(f"there is no mark {min(unknown)!r}; there are {known}")
+def _check_json(made: Tool) -> None:
+    """Raises `DefinitionError` for a tool that has no digest: a `Tool` made by hand may hold what is not JSON."""
+    try:
+        _ = made.digest
+    except (TypeError, ValueError, RecursionError) as error:
+        raise DefinitionError(f"the definition of {made.id!r} is not JSON: {error}") from None
+
+
+def _sources(sources: object, options: Mapping[str, object]) -> Iterable[object]:
+    """The sources to read one by one. Raises `SetupError` for what holds no tools, and for unknown options."""
+    check_options(options)
     if isinstance(sources, str | bytes):
         raise checks.wrong("tools", "functions, definitions, or lists of them", sources, more=": read a file first")
     if isinstance(sources, Mapping | Tool) or callable(sources):

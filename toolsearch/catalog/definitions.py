@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from dataclasses import dataclass, replace
 
 from toolsearch.catalog.functions import Function
+from toolsearch.catalog.marks import OPTION_NAMES
 from toolsearch.errors import DefinitionError
 from toolsearch.schemas.json_values import JSON_TYPES
+from toolsearch.support.json_types import JsonObject
 
 __all__ = ["Definition", "parts", "read"]
 
-_MARKS = """
-    name description server title category tags examples kind repeatable alone return_direct terminal polling roles
-    version run
-""".split()
 _SCHEMAS = (
     "input_schema", "inputSchema", "parameters", "parameters_json_schema", "parametersJsonSchema", "params", "schema"
 )  # fmt: skip
@@ -27,46 +24,35 @@ _KEYWORDS = frozenset(
 
 @dataclass(frozen=True)
 class Definition:
-    """What a source says of one tool, before anything of it is checked."""
+    """What a source says of one tool, before any of it is checked."""
 
-    marks: dict[str, Any]
-    schema: Any
-    source: Any
+    options: dict[str, object]
+    schema: object
+    source: object
     function: Function | None = None
     flags: tuple[str, ...] = ()
 
-    @classmethod
-    def of(cls, tool: Any) -> Definition:
-        """A finished `Tool` taken apart, so that marks can replace some of it."""
-        marks = {f.name: getattr(tool, f.name) for f in fields(tool) if f.name in _MARKS}
-        # What follows from the kind is left to follow from another one.
-        if tool.repeatable == (tool.kind == "read"):
-            del marks["repeatable"]
-        if tool.alone == (tool.kind == "action"):
-            del marks["alone"]
-        return cls(marks, tool.input_schema, tool, tool.function, tool.flags)
 
-
-def read(source: Any) -> Definition:
-    """The definition in one source, a function or one of `parts`; raises `DefinitionError` for what is none."""
+def read(source: object) -> Definition:
+    """The definition in one source, a function or one of `parts`; raises `DefinitionError` for anything else."""
     if isinstance(source, Mapping):
         return _from_mapping(source)
     if _looks_defined(source):
         return _from_object(source)
     if callable(source):
         function = Function(source)
-        marks = {"name": function.name, "description": function.description, "run": source}
-        return Definition(marks, function.schema, source, function)
+        options: dict[str, object] = {"name": function.name, "description": function.description, "run": source}
+        return Definition(options, function.schema, source, function)
     raise DefinitionError(
         f"{type(source).__name__} is not a tool: pass a function, a dict with a name, or an MCP tool object"
     )
 
 
-def parts(source: Any, namespace: str | None = None, depth: int = 0) -> Iterator[Any]:
+def parts(source: object, namespace: str | None = None, depth: int = 0) -> Iterator[object]:
     """What one source holds, each unread: itself, or the entries of the lists it wraps.
 
-    Such are a `tools/list` result (also in its JSON-RPC envelope, also an SDK's object), Gemini's
-    `functionDeclarations`, and an OpenAI namespace, whose name becomes its tools' server.
+    Such wrappings are a `tools/list` result (also in its JSON-RPC envelope, also an SDK's object), Gemini's
+    `functionDeclarations`, and an OpenAI namespace, whose name becomes the server of its tools.
     """
     if isinstance(source, Mapping) and "name" not in source and isinstance(source.get("result"), Mapping):
         source = source["result"]
@@ -80,48 +66,51 @@ def parts(source: Any, namespace: str | None = None, depth: int = 0) -> Iterator
     yield {"server": namespace, **source} if namespace and isinstance(source, Mapping) else source
 
 
-def _is_list(source: Any) -> bool:
-    """Whether something with a list of tools is but its wrapping: a tool of its own has a name, or a schema."""
+def _is_list(source: object) -> bool:
+    """Whether something with a list of tools is only its wrapping: a tool would have a name, or a schema."""
     if not isinstance(source, Mapping):
         return not callable(source) and not hasattr(source, "name")
     return source.get("type") == "namespace" or not ("name" in source or any(key in source for key in _SCHEMAS))
 
 
-def _from_mapping(source: Mapping[str, Any]) -> Definition:
+def _from_mapping(source: JsonObject) -> Definition:
     inner = source.get("function")
-    body: dict[str, Any] = {**source, **inner} if isinstance(inner, Mapping) else dict(source)
+    body: dict[str, object] = {**source, **inner} if isinstance(inner, Mapping) else dict(source)
     if callable(inner):
         body.setdefault("run", inner)
-    marks = _from_annotations(body.get("annotations"))
+    options = _from_annotations(body.get("annotations"))
     if isinstance(meta := body.get("_meta", body.get("meta")), Mapping):
-        marks |= {k: v for k, v in meta.items() if k in ("server", "category", "tags", "examples")}
-    marks |= {key: body[key] for key in _MARKS if body.get(key) is not None}
+        options |= {k: v for k, v in meta.items() if k in ("server", "category", "tags", "examples")}
+    options |= {key: body[key] for key in OPTION_NAMES if body.get(key) is not None}
     schema = next((body[key] for key in _SCHEMAS if key in body), None)
-    function = Function(body["run"]) if callable(body.get("run")) and schema is None else None
-    if function is not None:
-        marks = {"name": function.name, "description": function.description, **marks}
-        return Definition(marks, function.schema, source, function)
-    return Definition(marks, _described(schema), source)
+    run = body.get("run")
+    if callable(run) and schema is None:
+        function = Function(run)
+        options = {"name": function.name, "description": function.description, **options}
+        return Definition(options, function.schema, source, function)
+    return Definition(options, _described(schema), source)
 
 
-def _from_annotations(annotations: Any) -> dict[str, Any]:
-    """Marks from MCP's hints. Its default is "may change something"; a tool without hints says nothing."""
+def _from_annotations(annotations: object) -> dict[str, object]:
+    """Options from MCP's hints. Its default is "may change something"; a tool without hints says nothing."""
     if not isinstance(annotations, Mapping):
         return {}
-    told: dict[str, Any] = {}
+    options: dict[str, object] = {}
     if isinstance(annotations.get("title"), str):
-        told["title"] = annotations["title"]
+        options["title"] = annotations["title"]
     read_only = annotations.get("readOnlyHint", annotations.get("read_only_hint"))
-    told["kind"] = "read" if read_only is True else "action"
+    options["kind"] = "read" if read_only is True else "action"
     if annotations.get("idempotentHint", annotations.get("idempotent_hint")) is True:
-        told["repeatable"] = True
-    return told
+        options["repeatable"] = True
+    return options
 
 
-def _described(schema: Any) -> Any:
+def _described(schema: object) -> object:
     """A plain map of argument names to texts or schemas becomes a schema of text arguments; a schema stays one."""
-    if not isinstance(schema, Mapping) or not schema or _KEYWORDS & schema.keys():
-        only_texts = isinstance(schema, Mapping) and all(isinstance(v, str) for v in schema.values())
+    if not isinstance(schema, Mapping):
+        return schema
+    if not schema or _KEYWORDS & schema.keys():
+        only_texts = all(isinstance(v, str) for v in schema.values())
         if not only_texts or "$ref" in schema or str(schema.get("type", "object")).lower() in JSON_TYPES:
             return schema
     if not all(isinstance(v, str | Mapping) for v in schema.values()):
@@ -130,7 +119,7 @@ def _described(schema: Any) -> Any:
     return {"type": "object", "properties": properties}
 
 
-def _looks_defined(source: Any) -> bool:
+def _looks_defined(source: object) -> bool:
     return (
         not isinstance(source, type)
         and isinstance(getattr(source, "name", None), str)
@@ -138,10 +127,10 @@ def _looks_defined(source: Any) -> bool:
     )
 
 
-def _from_object(source: Any) -> Definition:
+def _from_object(source: object) -> Definition:
     """An SDK's object (MCP `Tool`, Gemini `FunctionDeclaration`): its attributes read as a dict."""
     # Its own `run` follows the SDK's convention, not ours, so it is not taken.
-    keys = [key for key in (*_MARKS, *_SCHEMAS[:5]) if key != "run" and getattr(source, key, None) is not None]
+    keys = [key for key in (*OPTION_NAMES, *_SCHEMAS[:5]) if key != "run" and getattr(source, key, None) is not None]
     body = {key: getattr(source, key, None) for key in (*keys, "annotations", "meta")}
     for key in ("annotations", *_SCHEMAS[:5]):
         if (dump := getattr(body.get(key), "model_dump", None)) is not None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
 
-from toolsearch.catalog.examples import QUERIES, Entry, Examples, cleaned, digest_of, seal_of
+from toolsearch.catalog.answers import read_answer
+from toolsearch.catalog.examples import QUERIES, ExampleEntry, Examples, clean_queries, digest_of, seal_of
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
 from toolsearch.schemas.json_schema import argument_texts
@@ -30,21 +29,16 @@ def enrich(
 ) -> Examples:
     """Asks a model for `queries` requests a user would make of each tool, a few tools at a time.
 
-    `ask` takes a prompt and returns the model's text. Of the tools that `known` has an entry for only those are asked
-    about whose entry is stale and not edited by hand; entries of tools that are not there stay. A bad answer, or an
-    `ask` that raises, costs only its tools, and `problems` says so; after three failures in a row it is given up.
-    `each` is called with what there is after every answer, so that nothing is lost.
+    `ask` takes a prompt and returns the model's text. Tools with an entry in `known` are left out, unless the entry is
+    stale and was not edited by hand; entries of tools that are not in `tools` stay. A bad answer, or an `ask` that
+    raises, costs only the tools it was about: `problems` has the reason. After three failures in a row no more are
+    asked about. `each` is called with the examples so far after every answer, so that nothing is lost.
     """
     if not 1 <= queries <= QUERIES:
         raise SetupError(f"queries must be 1 … {QUERIES} for each tool, not {queries!r}")
-    tools = list(tools)
     known = known or Examples()
-    stale = set(known.stale(tools))
-    todo = [t for t in tools if t.id not in known.entries or (t.id in stale and not known.entries[t.id].edited)]
+    todo, problems = _to_ask_about(list(tools), known)
     entries = dict(known.entries)
-    problems = {
-        i: "its definition has changed, and its queries were edited by hand" for i in stale if entries[i].edited
-    }
     failures = 0
     for start in range(0, len(todo), TOOLS_AT_ONCE):
         batch = todo[start : start + TOOLS_AT_ONCE]
@@ -52,21 +46,15 @@ def enrich(
             problems |= {t.id: f"not asked: the last {FAILURES} requests failed" for t in batch}
             continue
         try:
-            answer = ask(_prompt(batch, queries))
-            if not isinstance(answer, str):
-                raise TypeError(f"the model gave {type(answer).__name__}, not text")
+            answer = _ask(ask, batch, queries)
         except Exception as error:
             problems |= {t.id: f"{type(error).__name__}: {error}"[:300] for t in batch}
             failures = FAILURES if isinstance(error, SetupError) else failures + 1
             continue
         failures = 0
-        try:
-            told = _read(answer, batch)
-        except Exception:  # whatever a model wrote
-            told = {}
-        for tool in batch:
-            if kept := cleaned(told.get(tool.id, ()))[:queries]:
-                entries[tool.id] = Entry(tool.id, kept, digest_of(tool), by, date, seal_of(kept))
+        for tool, usable in zip(batch, _usable(answer, batch, queries), strict=True):
+            if usable:
+                entries[tool.id] = ExampleEntry(tool.id, usable, digest_of(tool), by, date, seal_of(usable))
             else:
                 problems[tool.id] = "the answer has no usable query for it"
         if each is not None:
@@ -74,7 +62,31 @@ def enrich(
     return Examples(entries, problems)
 
 
-# -- what a model is told ----------------------------------------------------------------------------------------------
+def _to_ask_about(tools: Sequence[Tool], known: Examples) -> tuple[list[Tool], dict[str, str]]:
+    """The tools without an entry that can be used; and why some of them are not asked about all the same."""
+    stale = set(known.stale(tools))
+    edited = {tool_id for tool_id in stale if known.entries[tool_id].edited}
+    todo = [t for t in tools if t.id not in known.entries or t.id in stale - edited]
+    return todo, dict.fromkeys(edited, "its definition has changed, and its queries were edited by hand")
+
+
+def _ask(ask: Callable[[str], str], tools: Sequence[Tool], queries: int) -> str:
+    answer: object = ask(_prompt(tools, queries))
+    if not isinstance(answer, str):
+        raise TypeError(f"the model gave {type(answer).__name__}, not text")
+    return answer
+
+
+def _usable(answer: str, tools: Sequence[Tool], queries: int) -> list[tuple[str, ...]]:
+    """The queries for each tool; none where the answer, which may be anything, has none."""
+    try:
+        by_tool = read_answer(answer, tools)
+    except Exception:
+        by_tool = {}
+    return [clean_queries(by_tool.get(tool.id, ()))[:queries] for tool in tools]
+
+
+# -- the prompt --------------------------------------------------------------------------------------------------------
 
 _TASK = """\
 For each tool below, write {queries} different requests that people would make and that this tool answers.
@@ -92,13 +104,13 @@ Tools, one a line:
 
 def _prompt(tools: Sequence[Tool], queries: int) -> str:
     form = json.dumps({"1": ["…"] * queries, "2": ["…"] * queries}, ensure_ascii=False)
-    lines = [json.dumps(_told(number, tool), ensure_ascii=False) for number, tool in enumerate(tools, 1)]
+    lines = [json.dumps(_described(number, tool), ensure_ascii=False) for number, tool in enumerate(tools, 1)]
     return _TASK.format(queries=queries, form=form, tools="\n".join(lines))
 
 
-def _told(number: int, tool: Tool) -> dict[str, Any]:
+def _described(number: int, tool: Tool) -> dict[str, object]:
     names, texts = argument_texts(tool.input_schema)
-    told = {
+    fields = {
         "number": number,
         "name": tool.name,
         "server": tool.server,
@@ -106,82 +118,4 @@ def _told(number: int, tool: Tool) -> dict[str, Any]:
         "arguments": ", ".join(names)[:500],
         "about the arguments": " ".join(texts)[:800],
     }
-    return {key: value for key, value in told.items() if value}
-
-
-# -- what it answers ---------------------------------------------------------------------------------------------------
-
-# Possessive, so that a line costs time in proportion to its length.
-_HEADING = re.compile(r"^\W*+(?:tool\s+)?(\d++)\W*+(?:(\w(?:[^\s:*`]*\w)?)\W*+)?$", re.IGNORECASE)
-_BULLET = re.compile(r"^\s*(?:[-*•–]|\d+[.)]|[a-z][.)])\s+")
-
-
-def _read(answer: str, tools: Sequence[Tool]) -> dict[str, list[Any]]:
-    """The queries by tool id in whatever form: JSON, fenced, with talk around it, or lines below headings."""
-    names: dict[str, str] = {}
-    for number, tool in enumerate(tools, 1):
-        names |= {key.casefold(): tool.id for key in (str(number), tool.id, tool.name)}
-    for value in _json_values(answer):
-        if found := _from_json(value, names, tools):
-            return found
-    return _from_lines(answer, names, tools)
-
-
-def _json_values(text: str) -> Iterator[Any]:
-    """The JSON objects and arrays in a text, the first ones first."""
-    decoder = json.JSONDecoder()
-    at, tries = 0, 0
-    while (match := re.compile(r"[\[{]").search(text, at)) is not None and tries < 50:
-        tries += 1
-        try:
-            value, at = decoder.raw_decode(text, match.start())
-            yield value
-        except (ValueError, RecursionError):
-            at = match.end()
-
-
-def _from_json(value: Any, names: Mapping[str, str], tools: Sequence[Tool]) -> dict[str, list[Any]]:
-    if isinstance(value, Mapping):
-        if len(value) == 1 and isinstance(inner := next(iter(value.values())), Mapping | list):
-            key = str(next(iter(value))).strip().casefold()
-            if key not in names:
-                return _from_json(inner, names, tools)  # {"tools": …}
-        keys = {key: key.strip().casefold() for key in value}
-        found = {names[keys[key]]: _texts_in(item) for key, item in value.items() if keys[key] in names}
-        return {tool_id: texts for tool_id, texts in found.items() if texts}
-    if not isinstance(value, list):
-        return {}
-    if all(isinstance(item, Mapping) for item in value):
-        told: dict[str, list[Any]] = {}
-        for item in value:
-            which = next((str(item[k]) for k in ("number", "tool", "id", "name") if k in item), "").strip().casefold()
-            if which in names:
-                told[names[which]] = _texts_in(item)
-        return told
-    if len(tools) == 1 and all(isinstance(item, str) for item in value):
-        return {tools[0].id: list(value)}
-    if len(value) == len(tools) and all(isinstance(item, list) for item in value):
-        return {tool.id: list(item) for tool, item in zip(tools, value, strict=True)}
-    return {}
-
-
-def _texts_in(item: Any) -> list[Any]:
-    """The list of texts an item is or holds."""
-    if isinstance(item, Mapping):
-        item = next((v for v in item.values() if isinstance(v, list)), [])
-    return [item] if isinstance(item, str) else list(item) if isinstance(item, list) else []
-
-
-def _from_lines(answer: str, names: Mapping[str, str], tools: Sequence[Tool]) -> dict[str, list[Any]]:
-    """Lines below a heading that names the tool; where only one was asked about, all lines that look like items."""
-    found: dict[str, list[Any]] = {}
-    current = tools[0].id if len(tools) == 1 else None
-    for line in answer.splitlines():
-        plain = line.strip().strip("#*_` ").rstrip(":").strip()
-        heading = _HEADING.match(plain)
-        key = heading[1] if heading else plain.casefold()
-        if key in names and not (heading and heading[2] and heading[2].casefold() not in names):
-            current = names[key]
-        elif current is not None and _BULLET.match(line):
-            found.setdefault(current, []).append(_BULLET.sub("", line))
-    return found
+    return {key: value for key, value in fields.items() if value}

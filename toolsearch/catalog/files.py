@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Any
 
 from toolsearch.errors import SetupError
 
 __all__ = ["read_tools"]
 
 
-def read_tools(file: str | os.PathLike[str]) -> list[Any]:
+def read_tools(file: str | os.PathLike[str]) -> list[object]:
     """The definitions in a file, unread; raises `SetupError` naming the file, and the line where it is broken."""
     path = Path(file)
     try:
@@ -38,16 +37,16 @@ def read_tools(file: str | os.PathLike[str]) -> list[Any]:
     raise SetupError(f"the file {str(path)!r} holds {type(whole).__name__}, not tools")
 
 
-def _lines(path: Path, text: str, error: ValueError) -> list[Any]:
-    found = []
-    for number, line in enumerate(text.split("\n"), 1):  # not `splitlines`: a JSON text may hold U+2028 as it is
+def _lines(path: Path, text: str, error: ValueError) -> list[object]:
+    definitions: list[object] = []
+    for number, line in enumerate(text.split("\n"), 1):  # not `splitlines`: a JSON text may hold U+2028
         if line.strip():
             try:
-                found.append(json.loads(line))
+                definitions.append(json.loads(line))
             except (ValueError, RecursionError) as wrong:
                 # A broken first line means that the file was never one definition a line.
-                told = error if number == 1 else f"line {number}: {wrong}"
-                raise SetupError(f"the file {str(path)!r} is neither JSON nor JSON Lines: {told}") from None
-    if not found:
+                reason = error if number == 1 else f"line {number}: {wrong}"
+                raise SetupError(f"the file {str(path)!r} is neither JSON nor JSON Lines: {reason}") from None
+    if not definitions:
         raise SetupError(f"the file {str(path)!r} is empty")
-    return found
+    return definitions

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher
 __all__ = ["LEGAL", "Names", "base_name", "provider_name", "squashed"]
 
 LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what OpenAI and Anthropic both accept
-SIMILAR = 0.5  # share of common letters from which a name is offered for another
+SIMILAR = 0.5  # share of common letters; a name with fewer is not offered for another
 _OTHER = re.compile("[^a-z0-9]+")
 _SEPARATORS = str.maketrans("-. ", "___")
 _PREFIX = re.compile(r".*(?:__|/|::|:|\.)(?=[^\W_])")
@@ -23,7 +23,7 @@ def squashed(text: str) -> str:
     if text.isascii():
         return _OTHER.sub("", text.lower())
     folded = unicodedata.normalize("NFKC", text).casefold()
-    return "".join(c for c in folded if c.isalnum() or unicodedata.category(c)[0] == "M")  # marks are vowels, say
+    return "".join(c for c in folded if c.isalnum() or unicodedata.category(c)[0] == "M")  # marks: some are vowels
 
 
 def base_name(name: str, server: str | None = None) -> str:
@@ -42,9 +42,9 @@ def _flat(name: str) -> str:
 
 
 def provider_name(name: str, tool_id: str, server: str | None, *, shared: bool, digits: int = 8) -> str:
-    """The name a provider is given: a legal name nobody else has stays; any other gets a hash of the tool's id.
+    """The name sent to a provider: a legal name that no other tool has stays; any other gets a hash of the tool's id.
 
-    It depends on the tool alone, and on whether its plain name is `shared`, so no order of registration changes it.
+    It depends only on the tool and on whether its plain name is `shared`, so the order of registration does not matter.
     """
     if LEGAL.fullmatch(name) and not shared:
         return name
@@ -78,14 +78,14 @@ class Names:
                         del table[entry]
 
     def exact(self, text: str) -> list[str]:
-        """Ids of the tools spelled so, sorted."""
+        """Ids of the tools with this spelling, sorted."""
         return sorted(self._exact.get(squashed(text), ()))
 
     def near(self, text: str, limit: int = 3, among: Container[str] | None = None) -> list[str]:
-        """Ids of the tools with the most similar names, best first; none when nothing is similar.
+        """Ids of the tools with the most similar names, best first; empty if none is similar.
 
-        Names that share trigrams are compared letter by letter. Trigrams that very many names hold are left out where
-        rarer ones have brought enough together, so that a look-up stays quick in a large catalog.
+        Names that share trigrams are compared letter by letter. Trigrams of very many names are skipped once rarer ones
+        have found enough candidates, so that a look-up stays quick in a large catalog.
         """
         key = squashed(text[:64])
         wanted = _trigrams([key])

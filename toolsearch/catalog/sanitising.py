@@ -1,13 +1,13 @@
-"""Text from a tool's author is untrusted: what a person would not see is removed, what looks hostile is flagged."""
+"""The texts of a tool are untrusted: what a person would not see is removed, and what looks hostile is flagged."""
 
 from __future__ import annotations
 
 import re
 import unicodedata
 from collections.abc import Mapping
-from typing import Any
 
 from toolsearch.schemas.json_schema import DATA
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
 __all__ = ["FLAGS", "clean_schema", "clean_text", "hostile"]
@@ -47,20 +47,20 @@ _INSTRUCTIONS = re.compile(
 def clean_text(text: str) -> tuple[str, tuple[str, ...]]:
     """The text as a person would see it, and the names in `FLAGS` of what was found."""
     flags = []
-    given = clean(text)
-    # First what is invisible: it may stand between the characters of a comment or of an instruction.
-    seen = given if given.isascii() and given.isprintable() else _STRAY_JOINER.sub("", _INVISIBLE.sub("", given))
+    text = clean(text)
+    # Invisible characters first: they may stand between those of a comment or of an instruction.
+    seen = text if text.isascii() and text.isprintable() else _STRAY_JOINER.sub("", _INVISIBLE.sub("", text))
     visible = seen
     if "<!--" in seen:
-        visible = _COMMENT.sub("", seen).partition("<!--")[0]  # what is left was put together by the removal
+        visible = _COMMENT.sub("", seen).partition("<!--")[0]  # the removal can put a new one together
         flags.append("hidden-comment")
-    if seen != given:
+    if seen != text:
         flags.append("invisible-characters")
     return visible.strip(), (*flags, *hostile(seen))
 
 
 def hostile(text: str) -> tuple[str, ...]:
-    """The names in `FLAGS` of what the text tries, hidden parts included."""
+    """The names in `FLAGS` of what the text attempts, hidden parts included."""
     flags = []
     if _INSTRUCTIONS.search(text if text.isascii() else unicodedata.normalize("NFKC", text)):
         flags.append("instructions")
@@ -82,31 +82,33 @@ def _is_stuffed(text: str) -> bool:
     return False
 
 
-def clean_schema(schema: Any) -> tuple[Any, tuple[str, ...]]:
+def clean_schema(schema: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
     """A copy of a JSON Schema with every `description` and `title` cleaned, and the flags found in any of its texts.
 
-    Values (enums, defaults) are what the tool wants to receive: they are flagged, not changed.
+    Values (enums, defaults) are what the tool expects to receive: they are flagged, not changed.
     """
     flags: list[str] = []
 
-    def walk(node: Any, names: bool = False) -> Any:
+    def walk(node: object, names: bool = False) -> object:
         if isinstance(node, list | tuple):
             return [walk(item) for item in node]
-        if not isinstance(node, Mapping):
-            return data(node)
-        copy = {}
-        for key, value in node.items():
-            flags.extend(hostile(str(key)))
-            if isinstance(value, str) and key in ("description", "title") and not names:
-                copy[key], found = clean_text(value)
-                flags.extend(found)
-            elif key in DATA and not names:
+        return fields(node, names) if isinstance(node, Mapping) else data(node)
+
+    def fields(node: JsonObject, names: bool = False) -> dict[str, object]:
+        copy: dict[str, object] = {}
+        for name, value in node.items():
+            key = clean(str(name))
+            flags.extend(hostile(str(name)))
+            if isinstance(value, str) and name in ("description", "title") and not names:
+                copy[key], its_flags = clean_text(value)
+                flags.extend(its_flags)
+            elif name in DATA and not names:
                 copy[key] = data(value)
             else:
-                copy[clean(str(key))] = walk(value, names=key in ("properties", "$defs", "definitions") and not names)
+                copy[key] = walk(value, names=name in ("properties", "$defs", "definitions") and not names)
         return copy
 
-    def data(value: Any) -> Any:
+    def data(value: object) -> object:
         if isinstance(value, list | tuple):
             return [data(item) for item in value]
         if isinstance(value, Mapping):
@@ -116,4 +118,4 @@ def clean_schema(schema: Any) -> tuple[Any, tuple[str, ...]]:
             return clean(value)
         return value
 
-    return walk(schema), tuple(dict.fromkeys(flags))
+    return fields(schema), tuple(dict.fromkeys(flags))

@@ -1,4 +1,4 @@
-"""One tool: what it is called and does, what it takes, how it may be run; made from a function or a definition."""
+"""One tool: its name, what it does and takes, and how it may be run; made from a function or a definition."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
-from typing import Any, Literal, TypedDict, Unpack, overload
+from typing import Any, Unpack, overload
 
 from toolsearch.catalog.definitions import Definition, parts, read
 from toolsearch.catalog.functions import Function
+from toolsearch.catalog.marks import DEFAULT_MARKS, OPTION_NAMES, Kind, Marks, ToolOptions, check_options
 from toolsearch.catalog.names import base_name
 from toolsearch.catalog.sanitising import clean_schema, clean_text
 from toolsearch.errors import DefinitionError, SetupError
 from toolsearch.schemas.json_schema import normalised
+from toolsearch.support.json_types import JsonObject
 from toolsearch.tokens import ESTIMATE
 
 __all__ = [
-    "Kind",
-    "Marks",
     "Shown",
     "Tool",
     "definition_of",
     "definition_tokens",
     "first_sentence",
-    "made_from",
+    "from_definition",
     "tool",
 ]
 
-Kind = Literal["read", "action"]
+LONGEST_NAME = 512  # characters
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,13 +39,12 @@ class Tool:
 
     `id` never changes and is what permissions, metrics and labels use: "server/name", or the name where there is no
     server. `description` and the texts in `input_schema` are cleaned; `flags` names what was found in them.
-    `kind` is "action" for a tool that changes something; `alone` (default: every action) runs by itself in a round;
-    `repeatable` may run again after a crash; `return_direct` and `terminal` are for the loop, `polling` (asking again
-    with the same arguments is its use) for its limits. `roles`: a caller needs one of them to see the tool. `run` does
-    the work; without it the program runs the call itself.
+    `marks` say how it may be run; each can be read from the tool too, as in `tool.kind`. `roles`: a caller needs one of
+    them to see the tool. `run` does the work; without it the program runs the call itself.
 
-    `examples` are requests the tool answers, by its author. `enriched` are such requests by anybody else, which
-    `Catalog.enrich` puts there: searched like the others, but no part of the definition, of its digest, or of equality.
+    `examples` are requests that the tool answers, written by its author. `enriched` are such requests from other
+    sources, attached by `Catalog.enrich`: they are searched like the others, but are not part of the definition, of its
+    digest, or of equality.
     """
 
     id: str
@@ -58,12 +57,7 @@ class Tool:
     tags: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     enriched: tuple[str, ...] = field(default=(), kw_only=True)
-    kind: Kind = "read"
-    repeatable: bool = True
-    alone: bool = False
-    return_direct: bool = False
-    terminal: bool = False
-    polling: bool = False
+    marks: Marks = DEFAULT_MARKS
     roles: frozenset[str] = frozenset()
     version: str | None = None
     flags: tuple[str, ...] = ()
@@ -73,29 +67,53 @@ class Tool:
     @cached_property
     def digest(self) -> str:
         """SHA-256 over everything a model or a policy can see: texts, schema, marks."""
-        texts: list[Any] = [self.id, self.name, self.title, self.description, self.input_schema, self.server]
-        marks: list[Any] = [self.category, self.tags, self.examples, self.kind, self.repeatable, self.alone]
-        seen = [*texts, *marks, self.return_direct, self.terminal, sorted(self.roles), self.version]
-        seen += ["polling"] if self.polling else []
+        marks, later_marks = self.marks.digested()
+        texts = [self.id, self.name, self.title, self.description, self.input_schema, self.server]
+        words = [self.category, self.tags, self.examples]
+        seen = [*texts, *words, *marks, sorted(self.roles), self.version, *later_marks]
         return hashlib.sha256(json.dumps(seen, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
     @cached_property
     def searched_digest(self) -> str:
-        """What changes whenever an index has to take the tool anew: the digest, the flags, the enriched queries."""
-        told = [" ".join((self.digest, *self.flags)), *self.enriched]
-        return hashlib.sha256("\0".join(told).encode("utf-8", "replace")).hexdigest() if self.enriched else told[0]
+        """Changes whenever an index must take the tool again: with the digest, the flags, or the enriched queries."""
+        texts = [" ".join((self.digest, *self.flags)), *self.enriched]
+        return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest() if self.enriched else texts[0]
+
+    @property
+    def kind(self) -> Kind:
+        return self.marks.kind
+
+    @property
+    def repeatable(self) -> bool:
+        return self.marks.repeatable
+
+    @property
+    def alone(self) -> bool:
+        return self.marks.alone
+
+    @property
+    def return_direct(self) -> bool:
+        return self.marks.return_direct
+
+    @property
+    def terminal(self) -> bool:
+        return self.marks.terminal
+
+    @property
+    def polling(self) -> bool:
+        return self.marks.polling
 
     @property
     def base_name(self) -> str:
         return base_name(self.name, self.server)
 
     def summary(self, limit: int = 160) -> str:
-        """The first sentence, at most `limit` characters; an ellipsis says that it was cut."""
+        """The first sentence, at most `limit` characters; an ellipsis shows that it was cut."""
         return first_sentence(self.description or self.fallback_description, limit)
 
     @property
     def fallback_description(self) -> str:
-        """What a tool without a description is said to do: its name in words."""
+        """The description of a tool that has none of its own: its name in words."""
         spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[-_./:]+", " ", self.base_name).strip().lower()
         return f"{spaced.capitalize()}." if spaced else self.name
 
@@ -118,7 +136,7 @@ class Tool:
 class Shown:
     """A tool as a request carries it: the name the model calls it by, and the definition as it was first shown.
 
-    `built_in` ones are the session's own, as the search tool is.
+    `built_in` tools belong to the session, as the search tool does.
     """
 
     name: str
@@ -126,110 +144,124 @@ class Shown:
     built_in: bool = False
 
 
-class Marks(TypedDict, total=False):
-    """What may be said of a tool beside its definition; each replaces what the definition says itself."""
-
-    name: str
-    description: str
-    server: str
-    title: str
-    category: str
-    tags: Iterable[str]
-    examples: Iterable[str]
-    kind: Kind
-    repeatable: bool
-    alone: bool
-    return_direct: bool
-    terminal: bool
-    polling: bool
-    roles: Iterable[str]
-    version: str
-    run: Callable[..., Any]
-
-
 @overload
-def tool(source: Callable[..., Any] | Mapping[str, Any], /, **marks: Unpack[Marks]) -> Tool: ...
+def tool(source: object, /, **options: Unpack[ToolOptions]) -> Tool: ...
 @overload
-def tool(**marks: Unpack[Marks]) -> Callable[[Callable[..., Any]], Tool]: ...
-def tool(source: Any = None, /, **marks: Unpack[Marks]) -> Any:
+def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., object]], Tool]: ...
+def tool(source: object = None, /, **options: Unpack[ToolOptions]) -> Tool | Callable[[Callable[..., object]], Tool]:
     """A tool from a function or a definition: `@tool`, `@tool(kind="action")`, or `tool(definition, run=call)`.
 
-    Raises `DefinitionError` for what cannot be a tool. The tool can still be called like the function.
+    Raises `DefinitionError` for what cannot be a tool, and `SetupError` for an option that does not exist. The tool can
+    still be called like the function.
     """
+    check_options(options)
     if source is None:
-        return lambda call: tool(call, **marks)
-    found = list(parts(source))
-    if len(found) != 1:
-        raise DefinitionError(f"this definition holds {len(found)} tools; pass it to Catalog instead")
-    return made_from(definition_of(found[0]), marks)
+        return lambda call: tool(call, **options)
+    definitions = list(parts(source))
+    if len(definitions) != 1:
+        raise DefinitionError(f"this definition holds {len(definitions)} tools; pass it to Catalog instead")
+    return from_definition(definition_of(definitions[0]), options)
 
 
-def definition_of(part: Any) -> Definition:
-    """What one part of a source says of its tool; a finished tool is taken apart again."""
-    return Definition.of(part) if isinstance(part, Tool) else read(part)
+def definition_of(part: object) -> Definition:
+    """What one part of a source says of its tool. A finished tool is taken apart, so that options can replace some."""
+    if not isinstance(part, Tool):
+        return read(part)
+    options = {each.name: getattr(part, each.name) for each in fields(part) if each.name in OPTION_NAMES}
+    return Definition(options | part.marks.to_options(), part.input_schema, part, part.function, part.flags)
 
 
-def made_from(definition: Definition, marks: Mapping[str, Any]) -> Tool:
-    """The tool a definition describes, cleaned and checked."""
-    told = {**definition.marks, **{k: v for k, v in marks.items() if v is not None}}
-    named = told.pop("name", None)
-    if not isinstance(named, str):
-        raise DefinitionError(f"a tool needs a name, not {named!r}")
-    clear, flags = clean_text(named)
-    if not clear:
-        raise DefinitionError(f"a tool needs a name, not {named!r}; a lambda is given one with tool(call, name='…')")
-    name: str = re.sub(r"[\t\r\n]+", " ", clear)
-    if len(name) > 512:
-        raise DefinitionError(f"the name {name[:60]!r}… has {len(name)} characters; 512 is the most")
-    description = told.pop("description", None) or ""
+def from_definition(definition: Definition, options: Mapping[str, object]) -> Tool:
+    """The tool a definition describes, cleaned and checked. An option that is None says nothing."""
+    chosen = {**definition.options, **{key: value for key, value in options.items() if value is not None}}
+    flags = [*definition.flags]
+    name = _name(chosen.get("name"), flags)
+    description = _description(chosen.get("description"), name, flags)
+    schema = _schema(definition.schema, name, flags)
+    run, function = chosen.get("run"), definition.function
+    if run is not None and not callable(run):
+        raise DefinitionError(f"'run' of {name!r} must be a function, not {run!r}")
+    if function is not None and function.call is not run:  # the options name another function to run
+        function = None
+    marks = Marks.from_options(chosen, name)
+    server, category, title, version = (
+        _text(chosen.get(key), key, name, flags) for key in ("server", "category", "title", "version")
+    )
+    tags, examples, roles = (_texts(chosen.get(key), key, name, flags) for key in ("tags", "examples", "roles"))
+    return Tool(
+        id=f"{server}/{name}" if server else name,
+        name=name,
+        description=description,
+        input_schema=schema,
+        server=server or None,
+        title=title,
+        category=category,
+        tags=tuple(tags),
+        examples=tuple(examples),
+        marks=marks,
+        roles=frozenset(roles),
+        version=version,
+        flags=tuple(dict.fromkeys(flags)),
+        run=run,
+        function=function,
+    )
+
+
+def _name(value: object, flags: list[str]) -> str:
+    if not isinstance(value, str):
+        raise DefinitionError(f"a tool needs a name, not {value!r}")
+    visible, its_flags = clean_text(value)
+    if not visible:
+        raise DefinitionError(f"a tool needs a name, not {value!r}; name a lambda with tool(call, name='…')")
+    name = re.sub(r"[\t\r\n]+", " ", visible)
+    if len(name) > LONGEST_NAME:
+        raise DefinitionError(f"the name {name[:60]!r}… has {len(name)} characters; at most {LONGEST_NAME} are allowed")
+    flags.extend(its_flags)
+    return name
+
+
+def _description(value: object, name: str, flags: list[str]) -> str:
+    description = value or ""
     if not isinstance(description, str):
         raise DefinitionError(f"the description of {name!r} must be text, not {type(description).__name__}")
-    description, more = clean_text(description)
+    visible, its_flags = clean_text(description)
+    flags.extend(its_flags)
+    return visible
+
+
+def _schema(source: object, name: str, flags: list[str]) -> JsonObject:
     try:
-        schema, most = clean_schema(normalised(definition.schema, name))
+        schema, its_flags = clean_schema(normalised(source, name))
         json.dumps(schema, allow_nan=False)
     except (RecursionError, ValueError, TypeError) as error:
         if isinstance(error, DefinitionError):
             raise
         raise DefinitionError(f"the input schema of {name!r} is not JSON: {error}") from None
-    run, function = told.get("run"), definition.function
-    if run is not None and not callable(run):
-        raise DefinitionError(f"'run' of {name!r} must be a function, not {run!r}")
-    if function is not None and function.call is not run:  # another one was given to run
-        function = None
-    kind = told.setdefault("kind", "read")
-    if kind not in ("read", "action"):
-        raise DefinitionError(f"the kind of {name!r} must be 'read' or 'action', not {kind!r}")
-    told.setdefault("repeatable", kind == "read")
-    told.setdefault("alone", kind == "action")
-    for key in ("repeatable", "alone", "return_direct", "terminal", "polling"):
-        if not isinstance(told.get(key, False), bool):
-            raise DefinitionError(f"{key!r} of {name!r} must be true or false, not {told[key]!r}")
-    found = [*definition.flags, *flags, *more, *most]
-    for key in ("server", "category", "title", "version"):
-        if told.get(key) is not None:
-            (told[key],) = _texts([told[key]], key, name, found)
-    for key, make in (("tags", tuple), ("examples", tuple), ("roles", frozenset)):
-        told[key] = make(_texts(told.get(key), key, name, found))
-    flags = tuple(dict.fromkeys(found))
-    server = told["server"] = told.get("server") or None
-    tool_id = f"{server}/{name}" if server else name
-    return Tool(tool_id, name, description, schema, flags=flags, function=function, **told)
+    flags.extend(its_flags)
+    return schema
 
 
-def _texts(value: Any, key: str, name: str, flags: list[str]) -> list[str]:
-    """The texts of a mark, cleaned; a set is put in order, so that the digest is the same in every process."""
+def _text(value: object, key: str, name: str, flags: list[str]) -> str | None:
+    if value is None:
+        return None
+    if not isinstance(value, str):
+        raise DefinitionError(f"{key!r} of {name!r} must be text, not {value!r}")
+    return _texts(value, key, name, flags)[0]
+
+
+def _texts(value: object, key: str, name: str, flags: list[str]) -> list[str]:
+    """The texts of an option, cleaned; a set is put in order, so that the digest is the same in every process."""
     if value is None:
         return []
     items = [value] if isinstance(value, str) else list(value) if isinstance(value, Iterable) else [None]
-    given = [item for item in items if isinstance(item, str)]
-    if isinstance(value, Mapping) or len(given) < len(items):
-        raise DefinitionError(f"{key!r} of {name!r} must be text, not {value!r}")
+    strings = [item for item in items if isinstance(item, str)]
+    if isinstance(value, Mapping) or len(strings) < len(items):
+        raise DefinitionError(f"{key!r} of {name!r} must be a text or a list of texts, not {value!r}")
     texts = []
-    for item in sorted(given) if isinstance(value, set | frozenset) else given:
-        text, found = clean_text(item)
-        texts.append(text)
-        flags.extend(found)
+    for item in sorted(strings) if isinstance(value, set | frozenset) else strings:
+        visible, its_flags = clean_text(item)
+        texts.append(visible)
+        flags.extend(its_flags)
     return texts
 
 

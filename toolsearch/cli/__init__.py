@@ -1,6 +1,6 @@
 """The `toolsearch` command.
 
-main        the entry point, which names the extra `cli` where it is missing      commands    the commands themselves
+main      the entry point; it names the extra `cli` if that is missing      commands  the commands themselves
 """
 
 from toolsearch.cli.main import main

@@ -1,4 +1,4 @@
-"""The commands of `toolsearch`: parsing and printing only. More come from entry points `toolsearch.cli.commands`."""
+"""The commands of `toolsearch`: parsing and printing only. Entry points `toolsearch.commands` add more."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -16,14 +16,16 @@ from rich.table import Table
 from rich.text import Text
 
 from toolsearch import __version__
-from toolsearch.catalog.catalog import Catalog, Quarantined
+from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.enrichment import enrich as ask_for_queries
 from toolsearch.catalog.examples import QUERIES, Examples
 from toolsearch.catalog.files import read_tools
+from toolsearch.catalog.quarantine import Quarantined
 from toolsearch.catalog.sanitising import FLAGS
 from toolsearch.catalog.text_models import command, endpoint
 from toolsearch.errors import SetupError
 from toolsearch.settings import Settings
+from toolsearch.support.json_types import JsonObject
 from toolsearch.tool_search import ToolSearch
 
 __all__ = ["app"]
@@ -33,13 +35,15 @@ app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 Files = Annotated[
     list[str],
     typer.Option(
-        "--tools", help="JSON or JSON Lines: definitions, an OpenAI array, a tools/list result. May be repeated."
+        "--tools",
+        help="A file of tools, JSON or JSON Lines: definitions, an OpenAI array, or the answer to tools/list. Repeat "
+        "it for several files.",
     ),
 ]
 
 
-def _show_version(asked: bool) -> None:
-    if asked:
+def _show_version(wanted: bool) -> None:
+    if wanted:
         Console().print(_plain(f"toolsearch {__version__}"))
         raise typer.Exit
 
@@ -53,13 +57,15 @@ def about(
     """Search a catalog of tools, and measure what that saves an agent."""
 
 
-@app.command()
+@app.command(epilog="Example: toolsearch search 'send a mail' --tools tools.json")
 def search(
     query: Annotated[str, typer.Argument(help="What the tool should do, or its name.")],
     tools: Files,
-    index: Annotated[str | None, typer.Option(help="The search backend; default: the setting `index`.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Most tools to show.")] = 5,
-    examples: Annotated[str | None, typer.Option(help="Example queries, from `toolsearch enrich`.")] = None,
+    index: Annotated[str | None, typer.Option(help="The search backend. Default: the setting `index`.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="The most tools to show.")] = 5,
+    examples: Annotated[
+        str | None, typer.Option(help="Example queries: a file that `toolsearch enrich` wrote.")
+    ] = None,
 ) -> None:
     """Search the tools of one or more files."""
     catalog = Catalog()
@@ -68,7 +74,7 @@ def search(
         if not catalog.extend(definitions):
             raise SetupError(_explain_unusable(file, definitions, catalog.quarantined[known:]))
     if examples is not None and (stale := catalog.enrich(Examples.load(examples))):
-        _tell(f"stale, so not used: {', '.join(stale)}")
+        _warn(f"stale, so not used: {', '.join(stale)}")
     hits = ToolSearch(catalog, index, settings=Settings.load()).find(query, limit)
     table = Table(title=f"{query!r} in {catalog!r} by {hits.index_name}", title_justify="left")
     for head in ("score", "tool", "summary", "matched"):
@@ -82,14 +88,14 @@ def search(
         console.print(_plain(f"No tool is named {', '.join(map(repr, hits.unknown))}."))
     if hits.near:
         console.print(_plain(f"Nearest: {', '.join(t.id for t in hits.near)}"))
-    _tell_quarantined(catalog)
+    _warn_of_quarantined(catalog)
 
 
-@app.command()
+@app.command(epilog="Example: toolsearch check --tools tools.json")
 def check(
     tools: Files,
 ) -> None:
-    """List the definitions that cannot be used and the texts that look hostile; exit code 1 if there are any."""
+    """List the definitions that cannot be used and the texts that look hostile. The exit code is 1 if there are any."""
     catalog = Catalog()
     for file in tools:
         catalog.extend(read_tools(file))
@@ -97,66 +103,74 @@ def check(
     console.print(_plain(repr(catalog)))
     for tool in catalog.suspicious:
         console.print(_plain(f"suspicious  {tool.id}: {'; '.join(FLAGS[flag] for flag in tool.flags)}"))
-    _tell_quarantined(catalog)
+    _warn_of_quarantined(catalog)
     raise typer.Exit(1 if catalog.suspicious or catalog.quarantined else 0)
 
 
-@app.command()
+@app.command(epilog="Example: toolsearch enrich tools.json --out queries.jsonl --ask 'my-model --plain'")
 def enrich(
     tools: Annotated[
-        str, typer.Argument(help="JSON or JSON Lines: definitions, an OpenAI array, a tools/list result.")
+        str,
+        typer.Argument(
+            help="A file of tools, JSON or JSON Lines: definitions, an OpenAI array, or the answer to tools/list."
+        ),
     ],
     *,
-    out: Annotated[str, typer.Option(help="The file of queries; what it holds is not asked for again.")],
+    out: Annotated[str, typer.Option(help="The file to write. Tools that it has queries for are not asked about.")],
     ask: Annotated[
         str | None, typer.Option(help="A command that reads a prompt from its input and prints the answer.")
     ] = None,
-    model: Annotated[str | None, typer.Option(help="Or a model behind an OpenAI-compatible chat endpoint.")] = None,
-    base_url: Annotated[str, typer.Option(help="That endpoint.")] = "https://api.openai.com/v1",
-    key_variable: Annotated[str, typer.Option(help="The environment variable with its key.")] = "OPENAI_API_KEY",
-    queries: Annotated[int, typer.Option(min=1, max=QUERIES, help="Queries for each tool.")] = 3,
+    model: Annotated[
+        str | None, typer.Option(help="Instead of --ask: a model behind an OpenAI-compatible chat endpoint.")
+    ] = None,
+    base_url: Annotated[str, typer.Option(help="The address of the endpoint.")] = "https://api.openai.com/v1",
+    key_variable: Annotated[str, typer.Option(help="The environment variable that holds the key.")] = "OPENAI_API_KEY",
+    queries: Annotated[int, typer.Option(min=1, max=QUERIES, help="How many queries to ask for, per tool.")] = 3,
 ) -> None:
-    """Ask a model for requests that users would make of each tool, into a file to review; exit code 1 if any lacks."""
+    """Ask a model for requests that users would make of each tool, and write them to a file to review.
+
+    The exit code is 1 if there is no query for some tool.
+    """
     if (ask is None) == (model is None):
-        raise SetupError("say who is asked: either --ask 'a command' or --model a-name")
+        raise SetupError("say what to ask: pass either --ask 'a command' or --model a-name")
     catalog = Catalog(read_tools(tools))
     known = Examples.load(out) if Path(out).exists() else Examples()
     if ask is not None:
         try:
             words = shlex.split(ask)
         except ValueError as error:
-            raise SetupError(f"--ask {ask!r} is no command: {error}") from None
-        asked, by = command(words), words[0]
+            raise SetupError(f"--ask {ask!r} is not a command: {error}") from None
+        model_call, by = command(words), words[0]
     else:
-        asked, by = endpoint(str(model), base_url=base_url, key=os.environ.get(key_variable, "")), str(model)
+        model_call, by = endpoint(str(model), base_url=base_url, key=os.environ.get(key_variable, "")), str(model)
     today = datetime.now(UTC).date().isoformat()
-    made = ask_for_queries(
-        catalog, asked, queries=queries, known=known, by=by, date=today, each=lambda so_far: so_far.save(out)
+    examples = ask_for_queries(
+        catalog, model_call, queries=queries, known=known, by=by, date=today, each=lambda so_far: so_far.save(out)
     )
-    new = sum(known.entries.get(i) != entry for i, entry in made.entries.items())
-    Console().print(_plain(f"{out}: {len(made)} tools, {new} of them new. Review it before you use it."))
-    for tool_id, problem in made.problems.items():
-        _tell(f"{tool_id}: {problem}")
-    _tell_quarantined(catalog)
-    raise typer.Exit(1 if made.problems else 0)
+    new = sum(known.entries.get(i) != entry for i, entry in examples.entries.items())
+    Console().print(_plain(f"{out}: {len(examples)} tools, {new} of them new. Review it before you use it."))
+    for tool_id, problem in examples.problems.items():
+        _warn(f"{tool_id}: {problem}")
+    _warn_of_quarantined(catalog)
+    raise typer.Exit(1 if examples.problems else 0)
 
 
-def _tell(text: str) -> None:
+def _warn(text: str) -> None:
     Console(stderr=True).print(_plain(text))
 
 
 def _plain(text: str) -> Text:
-    """Text of tools is data: nothing in it is markup."""
+    """The texts of tools are data: nothing in them is markup."""
     return Text(text)
 
 
-def _tell_quarantined(catalog: Catalog) -> None:
+def _warn_of_quarantined(catalog: Catalog) -> None:
     for entry in catalog.quarantined:
-        _tell(f"quarantined {entry.name}: {entry.reason}")
+        _warn(f"quarantined {entry.name}: {entry.reason}")
 
 
-def _explain_unusable(file: str, definitions: list[Any], quarantined: Sequence[Quarantined]) -> str:
-    """One sentence on a file none of whose definitions can be used: what it seems to be, and what to pass instead."""
+def _explain_unusable(file: str, definitions: Sequence[object], quarantined: Sequence[Quarantined]) -> str:
+    """A sentence about a file without a usable definition: what it seems to be, and what to pass instead."""
     start = f"the file {file!r} holds no usable tool: "
     if not definitions:
         return f"{start}it is an empty list"
@@ -169,8 +183,8 @@ def _explain_unusable(file: str, definitions: list[Any], quarantined: Sequence[Q
     return f"{start}{reason}. `toolsearch check --tools {shlex.quote(file)}` lists every definition and its reason"
 
 
-def _shape(whole: dict[str, Any]) -> str | None:
-    """What a JSON object is that is neither a definition nor an answer to `tools/list`, if it is of a known kind."""
+def _shape(whole: JsonObject) -> str | None:
+    """What a JSON object is instead of a definition or an answer to `tools/list`, if its kind is known."""
     parts = list(whole.values())
     if any(isinstance(whole.get(key), dict) for key in ("mcpServers", "servers")):
         return (
@@ -187,7 +201,7 @@ def _shape(whole: dict[str, Any]) -> str | None:
 
 
 def _mount(command: EntryPoint) -> None:
-    """Adds an installed command; one that cannot be loaded says why when it is called, and harms no other."""
+    """Adds an installed command. One that cannot be loaded says why when it is called; the others still work."""
     try:
         app.add_typer(command.load(), name=command.name)
     except Exception as error:

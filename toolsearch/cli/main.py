@@ -10,7 +10,7 @@ __all__ = ["main"]
 
 
 def main() -> None:
-    """Runs the command line; what a user got wrong is one line and exit code 2."""
+    """Runs the command line. A mistake of the user gives one line and the exit code 2."""
     try:
         from toolsearch.cli.commands import app
     except ImportError as error:

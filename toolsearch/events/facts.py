@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from toolsearch.calls import Status, ToolCall
+from toolsearch.catalog.marks import DEFAULT_MARKS, Marks
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 
@@ -73,7 +74,7 @@ class JudgedCall:
 
     `kind` is "tool", "search", or "answered" where the call cannot run and `answer` and `status` say why. `arguments`
     are as the model wrote them; `given` are the checked ones. `tool` is the id in the catalog, `digest` that of the
-    definition; the marks are those of the tool, `action` its kind.
+    definition, and `marks` are those of the tool.
     """
 
     id: str
@@ -83,15 +84,10 @@ class JudgedCall:
     tool: str = ""
     digest: str = ""
     given: Mapping[str, Any] | None = None
-    alone: bool = False
-    repeatable: bool = True
-    return_direct: bool = False
-    terminal: bool = False
+    marks: Marks = DEFAULT_MARKS
     status: Status = "ok"
     answer: str = ""
     reveal: tuple[str, ...] = ()
-    action: bool = False
-    polling: bool = False
 
 
 # -- facts -------------------------------------------------------------------------------------------------------
@@ -341,7 +337,7 @@ class Reply:
 
     def __post_init__(self) -> None:
         calls: object = self.calls
-        checks.text("the text of a Reply", self.text, none="for no text")
+        checks.text("the text of a Reply", self.text, none=True)
         checks.instance("the usage of a Reply", self.usage, Usage, "a Usage(…)")
         if not isinstance(calls, list | tuple) or not all(isinstance(call, ToolCall) for call in calls):
             raise checks.wrong("the calls of a Reply", "a tuple of ToolCall(id, name, arguments)", calls)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from toolsearch.catalog.marks import DEFAULT_MARKS, MARK_NAMES, Marks
 from toolsearch.errors import StateError
 from toolsearch.events.facts import (
     Compacted,
@@ -59,16 +60,16 @@ _STORED: dict[str, tuple[type[Any], str]] = {
     "Ending": (Ending, "reason text by"),
     "RunEnded": (RunEnded, "reason text value at"),
 }
-# The same for the values inside a fact.
+# The same for what stands inside a fact. The marks of a call stand flat among its keys, each by its own name, and the
+# kind of the tool as "action": whether it is one.
 _STORED_INSIDE: dict[type[Any], str] = {
-    JudgedCall: "id name arguments kind tool digest given alone repeatable return_direct terminal status answer reveal "
-    "action polling",
+    JudgedCall: "id name arguments kind tool digest given status answer reveal",
     Usage: "input_tokens cached_tokens output_tokens calls",
 }
 _KINDS = {name: kind for name, (kind, _) in _STORED.items()}
 _NAMES = {kind: name for name, kind in _KINDS.items()}
 _KEYS: dict[type[Any], dict[str, str]] = {  # key -> field
-    kind: dict(zip(keys.split(), [f.name for f in dataclasses.fields(kind)], strict=True))
+    kind: dict(zip(keys.split(), [f.name for f in dataclasses.fields(kind) if f.name != "marks"], strict=True))
     for kind, keys in [*_STORED.values(), *_STORED_INSIDE.items()]
 }
 _TUPLES = frozenset({"calls", "loaded", "unloaded", "told", "parts", "reveal", "kept"})  # by key
@@ -101,7 +102,13 @@ def _plain(value: Any) -> dict[str, object]:
         elif key == "calls" and isinstance(item, tuple):
             item = [_plain(call) for call in item]
         told[key] = plain_json(item)
-    return told
+    return told | _plain_marks(value.marks) if isinstance(value, JudgedCall) else told
+
+
+def _plain_marks(marks: Marks) -> dict[str, bool]:
+    flags = {name: getattr(marks, name) for name in MARK_NAMES[1:]}
+    changed = {name: flag for name, flag in flags.items() if flag != getattr(DEFAULT_MARKS, name)}
+    return changed | ({"action": True} if marks.is_action else {})
 
 
 def read_event(line: JsonObject, at: int) -> Event:
@@ -115,7 +122,7 @@ def read_event(line: JsonObject, at: int) -> Event:
     told = {key: item for key, item in line.items() if key not in ("v", "fact")}
     try:
         if kind is ModelReplied and "calls" in told:
-            told["calls"] = tuple(_made(JudgedCall, call) for call in told["calls"])
+            told["calls"] = tuple(_judged_call(call) for call in told["calls"])
         if kind is ModelCalled and "usage" in told:
             told["usage"] = _made(Usage, told["usage"])
         event: Event = _made(kind, told)
@@ -144,6 +151,16 @@ def _made(kind: type[T], told: Mapping[str, Any]) -> T:
         raise ValueError(f"it has the unknown field {min(unknown)!r}")
     tuples = _TUPLES if kind is not Usage else frozenset[str]()
     return kind(**{fields[key]: tuple(item) if key in tuples else item for key, item in told.items()})
+
+
+def _judged_call(told: Any) -> JudgedCall:
+    """A call from its data, in which its marks stand flat."""
+    if not isinstance(told, Mapping):
+        return _made(JudgedCall, told)  # which says what is wrong with it
+    flags = {name: told[name] for name in MARK_NAMES[1:] if name in told}
+    rest = {key: item for key, item in told.items() if key not in (*flags, "action")}
+    marks = Marks("action" if told.get("action") else "read", **flags)
+    return dataclasses.replace(_made(JudgedCall, rest), marks=marks)
 
 
 def cleaned(event: T) -> T:

@@ -144,7 +144,7 @@ class _Approval:
     def _policy(self, call: Call) -> Generator[Do, object, Policy]:
         """What the call needs. A policy that raises fails this gate, and no call of the round runs."""
         if self.when is None:
-            return _GATED if call.judged.action else _FREE
+            return _GATED if call.judged.marks.is_action else _FREE
         if isinstance(self.when, frozenset):
             return _GATED if is_one_of(call.judged, self.when) else _FREE
         policy = yield from awaited(self.when(call))

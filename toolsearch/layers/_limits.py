@@ -61,7 +61,7 @@ def limits(
         identical=identical,
         polling=frozenset(checks.names("polling", polling)),
         per_tool=per_tool,
-        tools=checks.table("tools", tools, "numbers of calls", none="for none"),
+        tools=checks.table("tools", tools, "numbers of calls", none=True),
         calls=calls,
         uncounted=frozenset(checks.names("uncounted", uncounted)),
         searches=searches,
@@ -236,7 +236,7 @@ class _Limits:
         return bool(self.uncounted) and is_one_of(call, self.uncounted)
 
     def _polls(self, call: JudgedCall) -> bool:
-        return call.polling or is_one_of(call, self.polling)
+        return call.marks.polling or is_one_of(call, self.polling)
 
 
 _GO_ON = "answer with what you have, and say what is missing."

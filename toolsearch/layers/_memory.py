@@ -33,7 +33,7 @@ def memory(store: JournalStore | None = None, *, keep: Keep = "everything") -> L
     answers. The current turn is always shown whole. A `history` after it in the list counts what this layer leaves.
     """
     checks.choice("keep", keep, "everything", "answers")
-    checks.having("store", store, *checks.STORE, none="for none")
+    checks.having("store", store, *checks.STORE, none=True)
     return _Memory(store, keep)
 
 

@@ -130,7 +130,7 @@ class _Retry:
         return (yield call)
 
     def _may_repeat(self, call: Call) -> bool:
-        if call.judged.kind != "tool" or not call.judged.repeatable:
+        if call.judged.kind != "tool" or not call.judged.marks.repeatable:
             return False
         return self.tools if isinstance(self.tools, bool) else is_one_of(call.judged, self.tools)
 

@@ -68,7 +68,7 @@ def rules(
         arguments.function("each check", check, "of a Tool and a Caller")
     if persona is not None and not isinstance(persona, str):
         arguments.function("persona", persona, "from the caller to a persona, or the name of one")
-    arguments.function("version", version, "whose value changes when what a check reads does", none="for none")
+    arguments.function("version", version, "whose value changes when what a check reads does", none=True)
     used = _table("personas", personas, "patterns")
     if (personas is None) != (persona is None):
         raise SetupError("personas and persona go together: what each may use, and which one speaks")
@@ -91,7 +91,7 @@ def _unchanging() -> None:
 
 
 def _table(option: str, value: object, what: str) -> dict[str, Patterns]:
-    table = arguments.table(option, value, f"collections of {what}", none="for none")
+    table = arguments.table(option, value, f"collections of {what}", none=True)
     return {key: arguments.names(f"{option}[{key!r}]", each, what) for key, each in table.items()}
 
 

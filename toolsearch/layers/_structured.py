@@ -17,7 +17,7 @@ from toolsearch.events.requests import CallModel, Finished, Run
 from toolsearch.protocols import Layer, ModelSteps, RunSteps
 from toolsearch.schemas.checking import check_schema
 from toolsearch.schemas.json_values import read_json
-from toolsearch.schemas.validation import ArgumentsError, validated
+from toolsearch.schemas.validation import ArgumentsError, validate_value
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean_json
@@ -146,7 +146,7 @@ class _Shape:
             value = value["value"]
         try:
             if self.adapter is None:
-                return _Fit(validated(self.own, value, "the fields", "field"))
+                return _Fit(validate_value(self.own, value, "the fields", "field"))
             self.value_of(value)
         except RecursionError:
             return _Unfit(["it is nested too deeply"])

@@ -29,7 +29,7 @@ def timeout(
     on; the tool itself can look at `ToolContext.cancelled` and stop. A late model or turn raises `TimeoutError`, and
     the conversation is whole.
     """
-    own = checks.table("per_tool", per_tool, "numbers of seconds", none="for none")
+    own = checks.table("per_tool", per_tool, "numbers of seconds", none=True)
     bounds = {"tool": tool, "model": model, "turn": turn}
     bounds |= {f"per_tool[{name!r}]": seconds for name, seconds in own.items()}
     for name, seconds in bounds.items():

@@ -52,7 +52,7 @@ def truncate(characters: int = 12_000, *, tools: Mapping[str, int] | None = None
     placeholder that names type and size, whatever the limit. `ToolResult.data` stays as it is, and so do answers to
     searches.
     """
-    own = checks.table("tools", tools, "numbers of characters", none="for none")
+    own = checks.table("tools", tools, "numbers of characters", none=True)
     for name, most in {"characters": characters, **{f"tools[{name!r}]": most for name, most in own.items()}}.items():
         checks.whole(name, most, 0)
         if 0 < most < LEAST:

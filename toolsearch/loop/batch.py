@@ -125,7 +125,7 @@ class Batch:
             case ToolStarted():
                 may_start = slot.waiting is None or slot.approved is not None or slot.delegated is not None
                 require(may_start, event, "the call waits for a person")
-                may_repeat = not slot.started or slot.call.repeatable
+                may_repeat = not slot.started or slot.call.marks.repeatable
                 require(may_repeat, event, "the call was begun already, and may not run twice")
                 slot.started = True
             case ToolWaiting():

@@ -160,9 +160,9 @@ class Conversation:
         """The end of a turn by its tools: one is terminal, or all of the round return directly."""
         reply = next(m for _, m in reversed(self._messages) if isinstance(m, ModelReplied))
         results = {result.call_id: result for result in answers.results}
-        if done := [call for call in reply.calls if call.terminal and results[call.id].status == "ok"]:
+        if done := [call for call in reply.calls if call.marks.terminal and results[call.id].status == "ok"]:
             return self._end(results[done[-1].id].content, "terminal tool", results[done[-1].id].data)
-        direct = all(call.return_direct and results[call.id].status == "ok" for call in reply.calls)
+        direct = all(call.marks.return_direct and results[call.id].status == "ok" for call in reply.calls)
         if direct:
             text = "\n\n".join(result.content for result in answers.results)
             return self._end(text, "returned directly", answers.results[-1].data)
@@ -190,18 +190,7 @@ class Conversation:
             return replace(asked, kind="answered", status=result.status, answer=result.content)
         if (tool := decision.tool) is None:
             return replace(asked, kind="search")
-        return replace(
-            asked,
-            tool=tool.id,
-            digest=tool.digest,
-            given=decision.arguments,
-            alone=tool.alone,
-            repeatable=tool.repeatable,
-            return_direct=tool.return_direct,
-            terminal=tool.terminal,
-            action=tool.kind == "action",
-            polling=tool.polling,
-        )
+        return replace(asked, tool=tool.id, digest=tool.digest, given=decision.arguments, marks=tool.marks)
 
     def distinct_ids(self, ids: Sequence[object]) -> list[str]:
         """Call ids that no earlier call of the conversation has. An id that is new and not empty stays as it is."""

@@ -148,7 +148,7 @@ def answer_left_over(command: CallTools) -> Iterator[Resolution]:
     for call in command.calls:
         if call.id in command.denied:
             yield Resolution(call, result=_declined_answer(call, command.denied[call.id]), by="person")
-        elif call.id in command.started and not call.repeatable:
+        elif call.id in command.started and not call.marks.repeatable:
             yield Resolution(call, result=synthetic.interrupted(call), by="loop")
 
 

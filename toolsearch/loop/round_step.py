@@ -107,7 +107,7 @@ class RoundStep:
 
         Searches are one job, because their order counts. If a call of the reply is `alone`, each call is a stage.
         """
-        if any(call.alone for call in self.io.turn.replies[-1].calls):
+        if any(call.marks.alone for call in self.io.turn.replies[-1].calls):
             return [[[call]] for call in running]
         searches = [call for call in running if call.judged.kind == "search"]
         jobs = [[call] for call in running if call.judged.kind != "search"]

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote
 
 from toolsearch.errors import DefinitionError
 from toolsearch.schemas.json_values import JSON_TYPES
+from toolsearch.support.json_types import JsonObject
 
 __all__ = ["DATA", "MAPS", "argument_texts", "exported", "normalised", "pointed_at", "resolve", "shortened"]
 
@@ -27,48 +29,60 @@ _TYPES = {
 }  # fmt: skip
 
 
-def normalised(schema: Any, tool: str) -> dict[str, Any]:
+def normalised(schema: object, tool: str) -> JsonObject:
     """A new schema of type object with `properties`; what it accepts is unchanged.
 
-    None and {} mean "no arguments known". Gemini's upper-case types and `nullable` become standard, and so do the types
-    of Python; a keyword set to null, and a type nobody knows, say nothing and are dropped at every level. Raises
-    `DefinitionError`, naming the tool, for what is not a schema of an object.
+    None and {} mean "no arguments known". Gemini's upper-case types and `nullable` become standard, and so do the names
+    that Python uses for types. A keyword set to null and an unknown type say nothing, and are dropped at every level.
+    Raises `DefinitionError`, naming the tool, for anything but the schema of an object.
     """
     if schema is None or schema is True:
         schema = {}
     if not isinstance(schema, Mapping):
         raise DefinitionError(f"the input schema of {tool!r} must be a JSON object, not {type(schema).__name__}")
-    root = _standard(schema)
+    root = _standard_schema(schema)
     kind = root.get("type")
-    if (kind is None and schema.get("type") is not None) or (kind not in (None, "object") and "object" not in kind):
+    is_object = kind in (None, "object") or (isinstance(kind, list) and "object" in kind)
+    if (kind is None and schema.get("type") is not None) or not is_object:
         raise DefinitionError(f"the input schema of {tool!r} must have type 'object', not {schema['type']!r}")
-    properties = schema.get("properties") or {}
+    _check_properties(schema.get("properties") or {}, tool)
+    properties = root.get("properties")
+    regular: dict[str, object] = {"type": "object", "properties": properties if isinstance(properties, dict) else {}}
+    if names := _required_names(schema.get("required"), tool):
+        regular["required"] = names
+    return regular | {k: v for k, v in root.items() if k not in ("type", "properties", "required")}
+
+
+def _check_properties(properties: object, tool: str) -> None:
     if not isinstance(properties, Mapping):
         raise DefinitionError(f"'properties' in the input schema of {tool!r} must be an object, not {properties!r}")
     for name, argument in properties.items():
         if not isinstance(argument, Mapping | bool | None):
             raise DefinitionError(f"the schema of {str(name)!r} in {tool!r} must be a JSON object, not {argument!r}")
-    properties = root.get("properties") or {}
-    required = schema.get("required")
-    rest = {k: v for k, v in root.items() if k not in ("type", "properties", "required")}
-    made: dict[str, Any] = {"type": "object", "properties": dict(properties)}
-    if names := [required] if isinstance(required, str) else required:
-        if not isinstance(names, list | tuple):
-            raise DefinitionError(f"'required' in the input schema of {tool!r} must be a list of names, not {names!r}")
-        if texts := [name for name in names if isinstance(name, str)]:
-            made["required"] = list(dict.fromkeys(texts))
-    return made | rest
 
 
-def _standard(node: Any, names: bool = False) -> Any:
+def _required_names(required: object, tool: str) -> list[str]:
+    """The names, each once; a single text is one name."""
+    names = [required] if isinstance(required, str) else required or []
+    if not isinstance(names, list | tuple):
+        raise DefinitionError(f"'required' in the input schema of {tool!r} must be a list of names, not {names!r}")
+    return list(dict.fromkeys(name for name in names if isinstance(name, str)))
+
+
+def _standard(node: object) -> object:
     if isinstance(node, list | tuple):
         return [_standard(item) for item in node]
-    if not isinstance(node, Mapping):
-        return node
-    if names:  # a map of names; null stands for a schema that says nothing, as `true` does
-        return {str(k): {} if v is None or v is True else _standard(v) for k, v in node.items()}
-    copy: dict[str, Any] = {}
-    for key, value in node.items():
+    return _standard_schema(node) if isinstance(node, Mapping) else node
+
+
+def _standard_map(schemas: Mapping[str, object]) -> dict[str, object]:
+    """A map from names to schemas; null stands for a schema that says nothing, as `true` does."""
+    return {str(k): {} if v is None or v is True else _standard(v) for k, v in schemas.items()}
+
+
+def _standard_schema(schema: Mapping[str, object]) -> dict[str, object]:
+    copy: dict[str, object] = {}
+    for key, value in schema.items():
         if key in DATA:
             infinite = key == "default" and isinstance(value, float) and not math.isfinite(value)
             if not infinite and (value is not None or key in ("const", "default")):
@@ -80,10 +94,12 @@ def _standard(node: Any, names: bool = False) -> Any:
                 copy["type"] = known[0] if isinstance(value, str) else list(dict.fromkeys(known))
         elif key == "required" and isinstance(value, str):
             copy["required"] = [value]
-        elif key in ("type", "required") or key in MAPS:
-            fits = isinstance(value, Mapping) if key in MAPS else isinstance(value, list | tuple)
-            if fits:
-                copy[key] = _standard(value, names=key in MAPS)
+        elif key in MAPS:
+            if isinstance(value, Mapping):
+                copy[key] = _standard_map(value)
+        elif key in ("type", "required"):
+            if isinstance(value, list | tuple):
+                copy[key] = _standard(value)
         elif value is not None:
             copy[str(key)] = _standard(value)
     if copy.pop("nullable", None) is True:
@@ -91,10 +107,10 @@ def _standard(node: Any, names: bool = False) -> Any:
     return copy
 
 
-def _admit_null(schema: dict[str, Any]) -> None:
-    """What Gemini and OpenAPI call `nullable`, said in JSON Schema, in place."""
+def _admit_null(schema: dict[str, object]) -> None:
+    """Writes what Gemini and OpenAPI call `nullable` in JSON Schema, in place."""
     kind, enum, branches = schema.get("type"), schema.get("enum"), schema.get("anyOf")
-    if kind is not None:
+    if isinstance(kind, str | list):
         schema["type"] = [*dict.fromkeys([*([kind] if isinstance(kind, str) else kind), "null"])]
     if isinstance(enum, list | tuple) and None not in enum:
         schema["enum"] = [*enum, None]
@@ -102,7 +118,15 @@ def _admit_null(schema: dict[str, Any]) -> None:
         schema["anyOf"] = [*branches, {"type": "null"}]
 
 
-def exported(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
+@dataclass(frozen=True)
+class _Folded:
+    """What one branch of a combinator says, its own combinators folded in."""
+
+    properties: Mapping[str, object]
+    required: Sequence[str]
+
+
+def exported(schema: JsonObject) -> tuple[dict[str, Any], str]:
     """The schema without what providers refuse at its root, and a sentence on what that lost ("" if nothing).
 
     Combinators at the root are folded: the union of the properties, the intersection of what every branch requires.
@@ -115,22 +139,21 @@ def exported(schema: Mapping[str, Any]) -> tuple[dict[str, Any], str]:
         branches = root.pop(keyword, None)
         if isinstance(branches, list) and branches:
             folded = [_folded(schema, branch, {}) for branch in branches]
-            root["properties"] = _merged([root.get("properties") or {}, *(b["properties"] for b in folded)])
-            sets = [frozenset(b["required"]) for b in folded]
-            common = frozenset().union(*sets) if keyword == "allOf" else sets[0].intersection(*sets)
-            own = [r for r in _list(root.get("required")) if isinstance(r, str)]
-            root["required"] = own + [n for b in folded for n in b["required"] if n in common and n not in own]
-            root["required"] = list(dict.fromkeys(root["required"]))
+            root["properties"] = _merged([root.get("properties"), *(branch.properties for branch in folded)])
+            sets = [frozenset(branch.required) for branch in folded]
+            common = frozenset[str]().union(*sets) if keyword == "allOf" else sets[0].intersection(*sets)
+            own = _texts(root.get("required"))
+            everywhere = [name for branch in folded for name in branch.required if name in common and name not in own]
+            root["required"] = list(dict.fromkeys(own + everywhere))
             if keyword != "allOf":
-                choices.append([" and ".join(sorted(s - common)) for s in sets if s - common])
+                choices.append([" and ".join(sorted(names - common)) for names in sets if names - common])
     rest = {k: v for k, v in root.items() if k not in ("type", "properties") and (k, v) != ("required", [])}
     root = {"type": "object", "properties": root.get("properties") or {}, **rest}
     notes = [f"Give one of: {'; '.join(dict.fromkeys(choice))}." for choice in choices if choice]
-    exported_root: dict[str, Any] = _anchored(root, root, schema)
-    return exported_root, " ".join(notes)
+    return {key: _anchored(value, root, schema) for key, value in root.items()}, " ".join(notes)
 
 
-def _anchored(node: Any, root: Mapping[str, Any], original: Mapping[str, Any], depth: int = 0) -> Any:
+def _anchored(node: object, root: JsonObject, original: JsonObject, depth: int = 0) -> object:
     """A copy in which a reference to what has left the root is replaced by what it pointed to."""
     if isinstance(node, list):
         return [_anchored(item, root, original, depth) for item in node]
@@ -144,7 +167,7 @@ def _anchored(node: Any, root: Mapping[str, Any], original: Mapping[str, Any], d
     return {key: _anchored(value, root, original, depth) for key, value in node.items()}
 
 
-def _inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _inlined(schema: JsonObject) -> dict[str, object]:
     """The root with its own `$ref`, if it is one, replaced by what it points to."""
     target = resolve(schema, schema)
     if target is schema or not isinstance(target, Mapping):
@@ -153,47 +176,47 @@ def _inlined(schema: Mapping[str, Any]) -> dict[str, Any]:
     return {**target, **own}
 
 
-def _folded(root: Mapping[str, Any], branch: Any, seen: dict[int, dict[str, Any]], depth: int = 0) -> dict[str, Any]:
+def _folded(root: JsonObject, branch: object, seen: dict[int, _Folded], depth: int = 0) -> _Folded:
     """Properties and required names of one branch, its own combinators folded in; each that is `seen`, only once."""
     branch = resolve(root, branch)
     if not isinstance(branch, Mapping) or depth > 8:
-        return {"properties": {}, "required": []}
+        return _Folded({}, ())
     if id(branch) in seen:
         return seen[id(branch)]
-    properties = [branch.get("properties") or {}]
-    required = [r for r in _list(branch.get("required")) if isinstance(r, str)]
+    properties: list[object] = [branch.get("properties")]
+    required = _texts(branch.get("required"))
     for keyword in _COMBINATORS:
-        for inner in _list(branch.get(keyword)):
+        inner_branches = branch.get(keyword)
+        for inner in inner_branches if isinstance(inner_branches, list) else ():
             folded = _folded(root, inner, seen, depth + 1)
-            properties.append(folded["properties"])
-            required += folded["required"] if keyword == "allOf" else []
-    made = seen[id(branch)] = {"properties": _merged(properties), "required": list(dict.fromkeys(required))}
-    return made
+            properties.append(folded.properties)
+            required += folded.required if keyword == "allOf" else ()
+    seen[id(branch)] = _Folded(_merged(properties), list(dict.fromkeys(required)))
+    return seen[id(branch)]
 
 
-def _list(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else []
+def _texts(value: object) -> list[str]:
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
 
 
-def _merged(many: Iterable[Any]) -> dict[str, Any]:
+def _merged(maps: Iterable[object]) -> dict[str, object]:
     """One property map; a name with different schemas in two branches accepts either."""
-    merged: dict[str, Any] = {}
-    for properties in many:
+    merged: dict[str, object] = {}
+    for properties in maps:
         for name, schema in properties.items() if isinstance(properties, Mapping) else ():
-            if name not in merged or merged[name] == schema:
-                merged[name] = schema
-            else:
-                either = merged[name].get("anyOf") if isinstance(merged[name], Mapping) else None
-                merged[name] = {"anyOf": [*(either or [merged[name]]), schema]}
+            earlier = merged.setdefault(name, schema)
+            if earlier != schema:
+                either = earlier.get("anyOf") if isinstance(earlier, Mapping) else None
+                merged[name] = {"anyOf": [*(either or [earlier]), schema]}
     return merged
 
 
-def argument_texts(schema: Mapping[str, Any]) -> tuple[list[str], list[str]]:
-    """The names of all arguments, nested ones too, and what is said of them: descriptions, titles, enum values."""
+def argument_texts(schema: JsonObject) -> tuple[list[str], list[str]]:
+    """The names of all arguments, nested ones too, and the texts about them: descriptions, enum values, examples."""
     names: list[str] = []
     texts: list[str] = []
 
-    def walk(node: Any, depth: int) -> None:
+    def walk(node: object, depth: int) -> None:
         if isinstance(node, list):
             for item in node:
                 walk(item, depth)
@@ -219,7 +242,7 @@ def argument_texts(schema: Mapping[str, Any]) -> tuple[list[str], list[str]]:
 
 
 def shortened(text: str, characters: int | None, tool: str) -> str:
-    """The text within a limit, cut between words; its end says how much is shown, and the log says so once a tool."""
+    """The text within a limit, cut between words. Its end says how much is shown; the log says so once a tool."""
     if characters is None or len(text) <= characters:
         return text
     _warn_once(tool, characters, len(text))
@@ -238,7 +261,7 @@ def _warn_once(tool: str, characters: int, length: int) -> None:
     )
 
 
-def resolve(root: Mapping[str, Any], schema: Any) -> Any:
+def resolve(root: JsonObject, schema: object) -> object:
     """The schema behind a chain of local `$ref`s (any JSON pointer); an unknown or circular one allows anything."""
     for _ in range(_LONGEST_CHAIN):
         if not (isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str)):
@@ -247,13 +270,13 @@ def resolve(root: Mapping[str, Any], schema: Any) -> Any:
     return {}
 
 
-def pointed_at(root: Any, ref: str, nothing: Any = None) -> Any:
-    """What one local reference points to; {}, or what is given for `nothing`, where that is nothing."""
+def pointed_at(root: object, ref: str, nothing: object = None) -> object:
+    """What one local reference points to; `nothing`, which is {} by default, where it points to nothing."""
     nothing = {} if nothing is None else nothing
     if not ref.startswith("#"):
         return nothing
     first, *steps = unquote(ref[1:]).split("/")
-    if first:  # an anchor: a name given elsewhere, which tool schemas do not use
+    if first:  # an anchor: a name set elsewhere, which tool schemas do not use
         return nothing
     at = root
     for step in steps:

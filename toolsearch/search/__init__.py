@@ -1,7 +1,7 @@
-"""The search seam: `find` does for every index what none should do twice; an index only scores.
+"""Searching a catalog: an index only scores, and `find` does everything else for all of them.
 
 index       find, Hit, Hits, and indexes by name            confidence  how sure a hit is: probabilities and verdicts
-diversity   like tools that crowd out the rest              learned     what use has taught
+diversity   like tools that would crowd out the rest        learned     lessons from use
 upkeep      an index kept in step with a catalog
 """
 

@@ -1,4 +1,4 @@
-"""Tools that several servers have alike, `create_issue` say: three of them lead, more do not crowd out the rest."""
+"""Tools that several servers have alike, such as `create_issue`: three may lead, further ones stand behind the rest."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Protocol, TypeVar
 
 from toolsearch.catalog.tools import Tool
 
-__all__ = ["crowded", "spread"]
+__all__ = ["is_crowded", "spread"]
 
 ALIKE = 3  # servers whose like tools may stand before others
-SHARED = 0.5  # of the words of two summaries: from here on they say the same
-FITTING = 0.1  # of a tool's score: what fits less does not come before it
+SHARED = 0.5  # share of common words from which two summaries say the same
+FITTING = 0.1  # share of a like tool's score: a tool that fits less does not come before it
 
 _WORD = re.compile(r"[A-Z]?[^\W\d_A-Z]+|[A-Z]+(?![^\W\d_A-Z])|\d+")
 
@@ -27,15 +27,15 @@ class _Scored(Protocol):
 T = TypeVar("T", bound=_Scored)
 
 
-def crowded(hits: Sequence[_Scored], query: str) -> bool:
-    """Whether more than three of these are the same tool of different servers."""
+def is_crowded(hits: Sequence[_Scored], query: str) -> bool:
+    """Whether more than three of these are the same tool, from different servers."""
     return len(hits) > ALIKE and bool(_beyond(hits, query))
 
 
 def spread(hits: Sequence[T], query: str) -> list[T]:
-    """The hits, best first, with like tools of a fourth server and further ones behind all that fit a tenth as well.
+    """The hits, best first, with the like tools of a fourth and further server behind all that fit a tenth as well.
 
-    The tools of a server that the query names keep their places. Nothing is lost.
+    The tools of a server that the query names keep their places. No hit is lost.
     """
     beyond = _beyond(hits, query)
     behind = [hit for at, hit in enumerate(hits) if at in beyond]
@@ -47,17 +47,17 @@ def spread(hits: Sequence[T], query: str) -> list[T]:
 
 
 def _beyond(hits: Sequence[_Scored], query: str) -> set[int]:
-    """The places of those that are one too many."""
+    """The places of the like tools beyond the third server."""
     groups: dict[tuple[str, ...], list[int]] = {}
     for at, hit in enumerate(hits):
         if hit.tool.server:
             groups.setdefault(tuple(sorted(_words(hit.tool.base_name))), []).append(at)
-    asked: set[str] | None = None
+    wanted: set[str] | None = None
     beyond: set[int] = set()
     for places in groups.values():
         if len(places) <= ALIKE:
             continue
-        asked = _words(query) if asked is None else asked
+        wanted = _words(query) if wanted is None else wanted
         alike: list[tuple[set[str], set[str]]] = []  # of each kind: what it says, and the servers that have it
         for at in places:
             tool = hits[at].tool
@@ -67,7 +67,7 @@ def _beyond(hits: Sequence[_Scored], query: str) -> set[int]:
             if kind is None:
                 alike.append((says, {server}))
             elif server not in kind[1]:
-                if len(kind[1]) >= ALIKE and asked.isdisjoint(_words(server)):
+                if len(kind[1]) >= ALIKE and wanted.isdisjoint(_words(server)):
                     beyond.add(at)
                 kind[1].add(server)
     return beyond

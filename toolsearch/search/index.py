@@ -1,17 +1,17 @@
-"""The search seam: what an index must do, and `find`, which does for every index what none should do twice.
+"""Searching a catalog through an index: `find` does here, once, what every index would have to do otherwise.
 
-An index only scores. Exact names, ties, limits, filters, duplicates and near names are settled here, once.
+An index only scores. Exact names, ties, limits, filters, duplicates and near names are decided here.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import zip_longest
-from typing import Any, overload
+from typing import SupportsIndex, SupportsInt, overload
 
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.names import squashed
@@ -19,7 +19,7 @@ from toolsearch.catalog.tools import Tool
 from toolsearch.errors import QueryError, SetupError
 from toolsearch.protocols import Matched, Scored, ToolIndex
 from toolsearch.search.confidence import NOTHING_BELOW, SURE_FROM, Verdict, verdict
-from toolsearch.search.diversity import crowded, spread
+from toolsearch.search.diversity import is_crowded, spread
 from toolsearch.support.checks import shown
 from toolsearch.support.plugins import plugin
 from toolsearch.support.text import clean
@@ -33,7 +33,7 @@ DEEPER = 4  # times the limit
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A tool that was found. `exact`: the query named it. `confidence` is P(relevant), None where none was fitted."""
+    """A tool that was found. `exact`: the query named it. `confidence` is P(relevant), or None without a fit."""
 
     tool: Tool
     score: float
@@ -49,12 +49,12 @@ class Hit:
 
 @dataclass(frozen=True)
 class Hits(Sequence[Hit]):
-    """The answer to one query: hits, best first, and what there is to say where they fall short.
+    """The answer to one query: the hits, best first, and what to know where they fall short.
 
-    `unknown` are names the query asked for that no visible tool has; `near` are the nearest tools, given when nothing
-    fits: of what was searched for, or else of similar names; `problem` says why the query could not be run; `degraded`
-    says which part of the index did not take part, and why. `verdict` is what the confidences come to: "found", "weak"
-    (they may not fit), "none" (no hits then), or None where the index has no confidence. See `search.confidence`.
+    `unknown` are names in the query that no visible tool has. `near` are the nearest tools when nothing fits: the best
+    of the search, or else those with similar names. `problem` says why the query could not be run, `degraded` which
+    part of the index did not take part, and why. `verdict` sums up the confidences: "found", "weak" (the hits may not
+    fit), "none" (there are no hits), or None for an index without confidences. See `search.confidence`.
     """
 
     query: str
@@ -70,7 +70,7 @@ class Hits(Sequence[Hit]):
     def __getitem__(self, at: int) -> Hit: ...
     @overload
     def __getitem__(self, at: slice) -> tuple[Hit, ...]: ...
-    def __getitem__(self, at: Any) -> Any:
+    def __getitem__(self, at: int | slice) -> Hit | tuple[Hit, ...]:
         return self.hits[at]
 
     def __len__(self) -> int:
@@ -112,49 +112,49 @@ class Hits(Sequence[Hit]):
 def find(
     catalog: Catalog,
     index: ToolIndex,
-    query: Any,
-    limit: Any = 5,
+    query: object,
+    limit: object = 5,
     among: AbstractSet[str] | None = None,
     *,
     sure_from: float = SURE_FROM,
     nothing_below: float = NOTHING_BELOW,
 ) -> Hits:
-    """Searches a catalog through an index. Nothing a model or user types raises.
+    """Searches a catalog through an index. Nothing that a model or user writes makes it raise.
 
-    Order: tools the query names exactly (by id, name or base name, in any case and punctuation), all of them, even
-    beyond `limit`; then the index's by score, equal scores by id, and like tools of more than three servers behind the
-    others. `limit` is clamped to 1…100, and is 5 where it is no number. `among` are the ids the caller may see; nothing
-    else is returned or suggested, though an index may weigh words by all it holds. `sure_from` is the probability from
-    which the verdict is "found", `nothing_below` the one below which it is "none" and nothing is returned.
+    Order: first all tools that the query names exactly (by id, name or base name, in any case and punctuation), even
+    beyond `limit`; then those of the index by score, equal scores by id, and like tools of more than three servers
+    behind the others. `limit` is clamped to 1…100, and is 5 if it is not a number. `among` are the ids the caller may
+    see; nothing else is returned or suggested, though an index may weigh words by all the tools it holds. From the
+    probability `sure_from` on the verdict is "found"; below `nothing_below` it is "none" and nothing is returned.
     """
     text = clean(query if isinstance(query, str) else "" if query is None else str(query))[:QUERY_CHARACTERS].strip()
     if not text:
         return Hits(
             "", problem="The query is empty: say in a few words what the tool should do.", index_name=index.name
         )
-    limit = clamped(limit)
-    named, unknown, only_names = _named(catalog, text, among)
-    hits = [Hit(tool, math.inf, 1.0, (Matched(tool.name, ("name",)),), exact=True) for tool in named][:MOST_HITS]
+    most = clamped(limit)
+    names = _names_in(catalog, text, among)
+    hits = [Hit(tool, math.inf, 1.0, (Matched(tool.name, ("name",)),), exact=True) for tool in names.tools][:MOST_HITS]
     near: tuple[Tool, ...] = ()
-    said: Verdict | None = "found" if hits else None
+    outcome: Verdict | None = "found" if hits else None
     problem = degraded = None
-    if not only_names and len(hits) < limit:
+    if not names.only and len(hits) < most:
         try:
-            others, scored = _searched(catalog, index, text, limit, among=among, named={h.tool.id for h in hits})
+            others, scored = _search(catalog, index, text, most, among=among, named={h.tool.id for h in hits})
             degraded = getattr(scored, "degraded", None)
-            said = said or verdict(
+            outcome = outcome or verdict(
                 [h.confidence for h in others], getattr(scored, "answerable", None), sure_from, nothing_below
             )
-            if said == "none":
+            if outcome == "none":
                 others, near = [], tuple(hit.tool for hit in others[:3])
-            hits += others[: limit - len(hits)]
+            hits += others[: most - len(hits)]
         except QueryError as error:
             problem = str(error)
-    near = near if hits or near else tuple(_near(catalog, unknown or (text,), among))
-    return Hits(text, tuple(hits), unknown, near, None if hits else problem, index.name, degraded, said)
+    near = near if hits or near else tuple(_near(catalog, names.unknown or (text,), among))
+    return Hits(text, tuple(hits), names.unknown, near, None if hits else problem, index.name, degraded, outcome)
 
 
-def _searched(
+def _search(
     catalog: Catalog,
     index: ToolIndex,
     text: str,
@@ -163,20 +163,22 @@ def _searched(
     among: AbstractSet[str] | None,
     named: AbstractSet[str],
 ) -> tuple[list[Hit], Sequence[Scored]]:
-    """What an index finds beside the tools that were named, up to `limit`, and its answer as it was.
+    """What an index finds in addition to the tools that were named, up to `limit`, and its answer as it was.
 
-    Where like tools crowd out the rest, the index is asked once more for what lies behind them.
+    If like tools crowd out the rest, the index is asked once more for what lies behind them.
     """
     scored = index.search(text, min(limit + len(named), MOST_HITS), among)
-    hits = _checked(catalog, scored, among, set(named))
-    if crowded(hits, text):
+    hits = _hits_in(catalog, scored, among, set(named))
+    if is_crowded(hits, text):
         more = index.search(text, min(DEEPER * limit, MOST_HITS), among)
-        hits = spread(_checked(catalog, more, among, set(named)), text)
+        hits = spread(_hits_in(catalog, more, among, set(named)), text)
     return hits[:limit], scored
 
 
-def clamped(limit: Any, least: int = 1, most: int = MOST_HITS, default: int = 5) -> int:
+def clamped(limit: object, least: int = 1, most: int = MOST_HITS, default: int = 5) -> int:
     """A limit as a usable number, whatever was passed."""
+    if not isinstance(limit, str | SupportsInt | SupportsIndex):
+        return default
     try:
         number = int(limit)
     except (TypeError, ValueError, OverflowError):
@@ -185,25 +187,25 @@ def clamped(limit: Any, least: int = 1, most: int = MOST_HITS, default: int = 5)
 
 
 def _near(catalog: Catalog, names: Sequence[str], among: AbstractSet[str] | None) -> list[Tool]:
-    """The tools called most like these names, three in all, the best for each name first."""
+    """The tools with the names most like these, three in all, the best for each name first."""
     lists = [catalog.near(name, 3, among) for name in names[:3]]
-    taken = {t.id: t for place in zip_longest(*lists) for t in place if t is not None}
-    return list(taken.values())[:3]
+    tools = {t.id: t for place in zip_longest(*lists) for t in place if t is not None}
+    return list(tools.values())[:3]
 
 
-def _checked(catalog: Catalog, scored: Iterable[Scored], among: AbstractSet[str] | None, seen: set[str]) -> list[Hit]:
-    """Hits from an index's answer, without what it should not have said: strangers, repeats, scores that are none."""
+def _hits_in(catalog: Catalog, scored: Iterable[Scored], among: AbstractSet[str] | None, seen: set[str]) -> list[Hit]:
+    """Hits from an index's answer, without what it should have left out: unknown tools, repeats, impossible scores."""
     hits = []
-    for found in scored:
-        if not isinstance(found, Scored):
-            raise SetupError(f"the index gave {shown(found)} where a Scored(id, score) is due")
-        tool = catalog.get(found.id)
-        if tool is None or found.id in seen or (among is not None and found.id not in among):
+    for each in scored:
+        if not isinstance(each, Scored):
+            raise SetupError(f"the index gave {shown(each)} where a Scored(id, score) is needed")
+        tool = catalog.get(each.id)
+        if tool is None or each.id in seen or (among is not None and each.id not in among):
             continue
-        if not (math.isfinite(found.score) and found.score > 0):
+        if not (math.isfinite(each.score) and each.score > 0):
             continue
-        seen.add(found.id)
-        hits.append(Hit(tool, float(found.score), found.confidence, found.matched))
+        seen.add(each.id)
+        hits.append(Hit(tool, float(each.score), each.confidence, each.matched))
     hits.sort(key=lambda hit: (-hit.score, hit.tool.id))
     return hits
 
@@ -214,32 +216,44 @@ _LIST = re.compile(r"[^\s,;]+(?:\s*[,;]\s*[^\s,;]+)+[\s,;]*")  # single words be
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[^\W_][_./:-]+[^\W_]|[A-Za-z][0-9]")
 
 
-def _named(catalog: Catalog, query: str, among: AbstractSet[str] | None) -> tuple[list[Tool], tuple[str, ...], bool]:
-    """Tools a query names, names it gives that no tool has, and whether it holds nothing but names.
+@dataclass(frozen=True, slots=True)
+class _Names:
+    """What a query names: tools, names that no tool has, and whether it holds `only` names."""
 
-    `select:a,b` is a list of names; so is `a, b` where each is a tool's or at least written like a name. Elsewhere a
-    word counts as a name if it is written like one (`create_issue`, `getWeather`, `files.read`), or if the whole
-    query, spaces aside, is one.
+    tools: tuple[Tool, ...] = ()
+    unknown: tuple[str, ...] = ()
+    only: bool = False
+
+
+def _names_in(catalog: Catalog, query: str, among: AbstractSet[str] | None) -> _Names:
+    """The names in a query.
+
+    `select:a,b` is a list of names; so is `a, b` if each is a tool's or at least written like a name. Elsewhere a word
+    counts as a name if it is written like one (`create_issue`, `getWeather`, `files.read`), or if the whole query,
+    spaces aside, is one.
     """
 
     def visible(name: str) -> list[Tool]:
         return [t for t in catalog.named(name) if among is None or t.id in among]
 
     if select := _SELECT.match(query):
-        asked = [n for n in _SEPARATORS.split(query[select.end() :]) if squashed(n)][:MOST_HITS]
-        found = {name: visible(name) for name in dict.fromkeys(asked)}
-        tools = {t.id: t for tools in found.values() for t in tools}
-        return list(tools.values()), tuple(name for name, tools in found.items() if not tools), bool(asked)
+        names = [n for n in _SEPARATORS.split(query[select.end() :]) if squashed(n)][:MOST_HITS]
+        selected = {name: visible(name) for name in names}
+        return _Names(_distinct(selected), tuple(n for n, tools in selected.items() if not tools), only=bool(names))
     if whole := visible(query):
-        return whole, (), False
+        return _Names(tuple(whole))
     words = dict.fromkeys(w for w in (w.strip("\"'`()[]{}<>.:!?") for w in _SEPARATORS.split(query)) if w)
     likely = {w: visible(w) for w in words if _HUMP.search(w)}
     if _LIST.fullmatch(query):
         every = {w: likely[w] if w in likely else visible(w) for w in words}
         if any(every.values()) and all(tools or w in likely for w, tools in every.items()):
             unknown = tuple(w for w, tools in every.items() if not tools)
-            return list({t.id: t for tools in every.values() for t in tools}.values()), unknown, not unknown
-    return list({t.id: t for tools in likely.values() for t in tools}.values()), (), False
+            return _Names(_distinct(every), unknown, only=not unknown)
+    return _Names(_distinct(likely))
+
+
+def _distinct(by_name: Mapping[str, Iterable[Tool]]) -> tuple[Tool, ...]:
+    return tuple({t.id: t for tools in by_name.values() for t in tools}.values())
 
 
 def open_index(name: str) -> ToolIndex:
@@ -247,5 +261,5 @@ def open_index(name: str) -> ToolIndex:
 
     "auto" is the best that the installed packages allow; its `name` says which that is.
     """
-    made: ToolIndex = plugin("index", "toolsearch.indexes", name).load()()
-    return made
+    index: ToolIndex = plugin("index", "toolsearch.indexes", name).load()()
+    return index

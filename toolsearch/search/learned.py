@@ -1,7 +1,7 @@
-"""What use teaches: a search that led to a successful call raises that tool for requests like it, in its tenant alone.
+"""Learning from use: a search that led to a successful call raises that tool for like requests of the same tenant.
 
-Bounded in everything: tenants, past queries of each, tools of a query, what one user can add, what a search can gain.
-What was taught fades. Time is what `clock` says, in seconds; only differences matter, also over restarts.
+Everything is bounded: tenants, past queries of each, tools of a query, what one user can add, what a search can gain.
+Lessons fade. The time is what `clock` says, in seconds; only differences count, also across restarts.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from collections import OrderedDict
 from collections.abc import Callable, Container, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
 
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import StateError
 from toolsearch.protocols import Matched
-from toolsearch.search.confidence import SURE_FROM, Verdict
+from toolsearch.search.confidence import SURE_FROM
 from toolsearch.search.index import Hit, Hits
 from toolsearch.support import checks
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
 __all__ = ["Learned", "Lesson", "raised"]
 
 FORMAT = 1  # of `Learned.export`
-QUERY_CHARACTERS = 300  # a longer query is a text, and teaches nothing
+QUERY_CHARACTERS = 300  # a longer query teaches nothing
 TOOLS = 8  # of one past query
 USERS = 8  # counted for one pair of query and tool
-TIMES = 3  # counted of one user
-SHARE = 4  # a user may have taught one past query in so many
-COMPARED = 30  # past queries looked at closely
+TIMES = 3  # counted for one user
+SHARE = 4  # one user may have taught a past query in every so many
+COMPARED = 30  # past queries that are compared in full
 SECONDS_A_DAY = 86_400.0
 
 _WORD = re.compile(r"[^\W_]+")
@@ -47,7 +47,7 @@ _IDLE = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Lesson:
-    """What past use says for a tool: `share`, above 0 and below 1, and the past query most like the one asked."""
+    """What past use says for a tool: `share`, above 0 and below 1, and the past query most like the present one."""
 
     share: float
     query: str
@@ -55,7 +55,7 @@ class Lesson:
 
 @dataclass
 class _Past:
-    """A past query: its pieces, who taught it first, and per tool and user how often it helped and when last."""
+    """A past query: its pieces, who taught it first, and how often and when last it helped, by tool and user."""
 
     query: str
     pieces: frozenset[str]
@@ -65,7 +65,7 @@ class _Past:
 
 @dataclass
 class _Bucket:
-    """One tenant's past queries by their key, the one taught last at the end."""
+    """One tenant's past queries by their key, the most recent at the end."""
 
     past: OrderedDict[str, _Past] = field(default_factory=OrderedDict)
     holders: dict[str, set[str]] = field(default_factory=dict)  # piece -> keys
@@ -85,11 +85,11 @@ class _Bucket:
 class Learned:
     """Pairs of a past query and the tool that answered it, by tenant; pass it to `ToolSearch(…, learned=…)`.
 
-    `clock` gives the time in seconds, as `time.time` does. `capacity` bounds the past queries of a tenant, `tenants`
-    their number; what was taught longest ago leaves. A lesson counts half after `half_life_days`. A lesson adds at most
-    `weight` to a score that is divided by the best of its search; past queries less like the one asked than `least`
-    (0 … 1) say nothing. Callers without a tenant neither teach nor learn, unless `without_tenant` gives them a
-    bucket of their own, as a program with one tenant wants it.
+    `clock` gives the time in seconds, as `time.time` does. `capacity` is the most past queries of a tenant, `tenants`
+    the most tenants; the oldest lessons leave first. A lesson counts half after `half_life_days`. It adds at most
+    `weight` to a score that is divided by the best of its search. Past queries whose likeness to the present one is
+    below `least` (0 … 1) are ignored. Callers without a tenant neither teach nor learn, unless `without_tenant` gives
+    them a bucket of their own, which suits a program with one tenant.
 
     Safe to share between threads; one `Learned` belongs to one catalog.
     """
@@ -124,10 +124,10 @@ class Learned:
     def teach(
         self, query: str, tool_id: str, *, tenant: str | None = None, user: str | None = None, times: float = 1.0
     ) -> bool:
-        """Takes down that a query led to a successful call of a tool, counted `times`; says whether it was."""
+        """Records that a query led to a successful call of a tool, counted `times`; says whether it was recorded."""
         checks.text("query", query)
         checks.text("tool_id", tool_id, empty=False)
-        checks.text("tenant", tenant, none="for none")
+        checks.text("tenant", tenant, none=True)
         checks.text("user", user, none="for nobody in particular")
         checks.number("times", times, finite=True)
         query = " ".join(clean(query).split())
@@ -151,16 +151,16 @@ class Learned:
     def lessons(
         self, query: str, *, tenant: str | None = None, among: Container[str] | None = None
     ) -> dict[str, Lesson]:
-        """What this tenant's past says for a query: tools by id, out of `among` (None: all).
+        """What this tenant's past says for a query: lessons by tool id, out of `among` (None: all).
 
-        A tool's share is likeness times n / (n + 1), where n is how often the like query led to it, faded, times its
-        part in all tools that query led to; of several like queries the best one counts.
+        A tool's share is likeness × n / (n + 1) × its part in all tools that the like query led to. n is how often that
+        query led to the tool, faded. Of several like queries the best one counts.
         """
         checks.text("query", query)
         if not self._serves(tenant) or not (pieces := _pieces(query[: 4 * QUERY_CHARACTERS])):
             return {}
         now = float(self._clock())
-        found: dict[str, Lesson] = {}
+        lessons: dict[str, Lesson] = {}
         with self._lock:
             bucket = self._buckets.get(tenant)
             for likeness, past in self._like(bucket, pieces) if bucket is not None else ():
@@ -168,9 +168,9 @@ class Learned:
                 total = sum(counts.values())
                 for tool_id, count in counts.items():
                     share = likeness * count / (count + 1) * count / total if total else 0.0
-                    if share > 1e-3 and (tool_id not in found or share > found[tool_id].share):
-                        found[tool_id] = Lesson(share, past.query)
-        return found
+                    if share > 1e-3 and (tool_id not in lessons or share > lessons[tool_id].share):
+                        lessons[tool_id] = Lesson(share, past.query)
+        return lessons
 
     def forget(self, tool_ids: Iterable[str]) -> None:
         """Forgets tools, such as those that have left the catalog."""
@@ -195,23 +195,23 @@ class Learned:
 
     # -- storing -----------------------------------------------------------------------------------------------------
 
-    def export(self) -> dict[str, Any]:
-        """All of it as JSON-ready data, for `restore`. It holds what users asked; of users it holds digests only."""
+    def export(self) -> dict[str, object]:
+        """Everything as JSON-ready data, for `restore`. It holds the queries of users, and digests of their names."""
         with self._lock:
-            told = [
+            tenants = [
                 {"tenant": tenant, "past": [[p.query, p.teacher, p.tools] for p in bucket.past.values()]}
                 for tenant, bucket in self._buckets.items()
             ]
-            return {"format": FORMAT, "tenants": json.loads(json.dumps(told))}
+            return {"format": FORMAT, "tenants": json.loads(json.dumps(tenants))}
 
-    def restore(self, state: Mapping[str, Any] | str) -> None:
-        """Takes up what `export` gave, in the place of what is here. Raises `StateError` for anything else."""
+    def restore(self, state: JsonObject | str) -> None:
+        """Replaces everything by what `export` gave. Raises `StateError` for anything else."""
         try:
-            held = json.loads(state) if isinstance(state, str) else state
-            if held["format"] != FORMAT:
-                raise ValueError(f"the format {held['format']!r} is not known; {FORMAT} is")
+            stored = json.loads(state) if isinstance(state, str) else state
+            if stored["format"] != FORMAT:
+                raise ValueError(f"the format {stored['format']!r} is not known; {FORMAT} is")
             buckets: OrderedDict[str | None, _Bucket] = OrderedDict()
-            for each in held["tenants"][-self._tenants :]:
+            for each in stored["tenants"][-self._tenants :]:
                 bucket = buckets.setdefault(each["tenant"], _Bucket())
                 for query, teacher, tools in each["past"][-self._capacity :]:
                     counted = {
@@ -220,7 +220,7 @@ class Learned:
                     }
                     bucket.put(_key(query), _Past(query, _pieces(query), str(teacher), counted))
         except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
-            raise StateError(f"this is nothing that was learned: {type(error).__name__}: {error}") from None
+            raise StateError(f"this is not an export of Learned: {type(error).__name__}: {error}") from None
         with self._lock:
             self._buckets = buckets
 
@@ -230,7 +230,7 @@ class Learned:
         return self.without_tenant or bool(tenant)
 
     def _make_room(self, bucket: _Bucket, who: str) -> None:
-        """Room for one more: from the teacher's own, if these are a large part already, else from the oldest."""
+        """Makes room for one more: among the teacher's own, if these are a large part already, else the oldest goes."""
         most = max(1, self._capacity // SHARE)
         own = [key for key, past in bucket.past.items() if past.teacher == who] if who else []
         if len(own) >= most:
@@ -254,7 +254,7 @@ class Learned:
         return math.pow(0.5, max(0.0, seconds) / self._half_life)
 
     def _like(self, bucket: _Bucket, pieces: frozenset[str]) -> list[tuple[float, _Past]]:
-        """The past queries like these pieces, with the cosine of their pieces, each weighed by its rarity here."""
+        """The past queries like these pieces, with the cosine of both, each piece weighed by its rarity here."""
         many = len(bucket.past)
         squares = {p: math.log(1 + (many + 1) / (len(bucket.holders.get(p, ())) + 1)) ** 2 for p in pieces}
         shared: dict[str, float] = {}
@@ -262,22 +262,23 @@ class Learned:
             for key in bucket.holders.get(piece, ()):
                 shared[key] = shared.get(key, 0.0) + square
         mine = sum(squares.values())
-        found = []
+        like = []
         for key in sorted(shared, key=lambda k: (-shared[k], k))[:COMPARED]:
             past = bucket.past[key]
             theirs = sum(math.log(1 + (many + 1) / (len(bucket.holders[p]) + 1)) ** 2 for p in past.pieces)
             likeness = shared[key] / math.sqrt(mine * theirs)
             if likeness >= self._least:
-                found.append((min(1.0, likeness), past))
-        return found
+                like.append((min(1.0, likeness), past))
+        return like
 
 
-def raised(hits: Hits, lessons: Mapping[Tool, Lesson], weight: float, limit: int, found: float = SURE_FROM) -> Hits:
+def raised(hits: Hits, lessons: Mapping[Tool, Lesson], weight: float, limit: int, sure_from: float = SURE_FROM) -> Hits:
     """The hits with `weight` times a lesson's share of the best score added to each tool's own, best first.
 
-    Tools that were not found come in with that alone. Those that the query named stay in front, however many; a query
-    that is but names stays as it is. Where an index was sure that nothing fits, the verdict is "weak" then; so it
-    is where "found" is not true of what is kept: the best came in by a lesson alone, or none is so sure as `found`.
+    Tools that the search did not find come in with that alone. Tools that the query named stay in front, however many;
+    the answer to a query of names only is unchanged. The verdict becomes "weak" if the index was sure that nothing
+    fits, and if "found" is not true of the hits that remain: the best came in by a lesson alone, or no hit is as sure
+    as `sure_from`.
     """
     exact = [hit for hit in hits if hit.exact]
     rest = {hit.tool.id: hit for hit in hits if not hit.exact}
@@ -296,16 +297,16 @@ def raised(hits: Hits, lessons: Mapping[Tool, Lesson], weight: float, limit: int
             places[tool.id] = places.get(tool.id, 0.0) + more
     order = {tool_id: at for at, tool_id in enumerate(rest)}
     ranked = sorted(rest.values(), key=lambda hit: (-places[hit.tool.id], order[hit.tool.id]))
-    kept = (*exact, *ranked[: max(0, limit - len(exact))])
-    if not kept:
+    first = (*exact, *ranked[: max(0, limit - len(exact))])
+    if not first:
         return hits
-    sure = kept[0].confidence is not None and max(hit.confidence or 0.0 for hit in kept) >= found
-    said: Verdict | None = "weak" if hits.verdict == "none" or (hits.verdict == "found" and not sure) else hits.verdict
-    return replace(hits, hits=kept, near=(), problem=None, verdict=said)
+    sure = first[0].confidence is not None and max(hit.confidence or 0.0 for hit in first) >= sure_from
+    weak = hits.verdict == "none" or (hits.verdict == "found" and not sure)
+    return replace(hits, hits=first, near=(), problem=None, verdict="weak" if weak else hits.verdict)
 
 
 def _words(query: str) -> list[str]:
-    """The words of a query as they are compared, without idle ones if others are left."""
+    """The words of a query as they are compared, without idle ones unless there are no others."""
     words = _WORD.findall(unicodedata.normalize("NFKC", query).casefold())
     return [word for word in words if word not in _IDLE] or words
 
@@ -315,7 +316,7 @@ def _key(query: str) -> str:
 
 
 def _pieces(query: str) -> frozenset[str]:
-    """Three letters each of all words, ends marked: one likeness for inflections, typos and unspaced scripts."""
+    """The trigrams of all words, ends marked: they catch inflections, typos and scripts without spaces alike."""
     return frozenset(piece for word in _key(query).split()[:64] for piece in _thirds(word[:40]))
 
 

@@ -1,4 +1,4 @@
-"""An index kept in step with a catalog: what is in one is found through the other, whatever an index refuses."""
+"""Keeps an index in step with a catalog, whatever tools the index refuses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ log = logging.getLogger("toolsearch")
 
 
 class IndexUpkeep:
-    """Puts a catalog into an index, and every later change of it, as long as somebody holds this object.
+    """Puts a catalog into an index, and every later change of it, for as long as this object lives.
 
     Tools in `pinned` (ids) stay out of the index. `examples` are the kinds of example queries that are searched
     ("author", "enriched"). `on_change` is called with each change, before the index is.
@@ -61,7 +61,7 @@ class IndexUpkeep:
         self._on_change(change)
         try:
             added = [t for t in change.added if t.id not in self._pinned]
-            stays = {t.id for t in added}  # `add` replaces them: so no search meets a moment without them
+            stays = {t.id for t in added}  # `add` replaces them, so that they are never missing from a search
             self._index.remove([t.id for t in change.removed if t.id not in stays])
             self._drop_strangers([t for t in self._catalog if t.id not in self._pinned])
             self._add(added)
@@ -69,16 +69,16 @@ class IndexUpkeep:
             log.exception("index %r could not apply a catalog change", self._index.name)
 
     def _drop_strangers(self, tools: Sequence[Tool]) -> None:
-        """Once: what an index kept of tools that have left goes. A catalog that is still empty says nothing of that."""
+        """Once: removes what an index kept of tools that have left. A catalog still empty does not tell which."""
         if tools and not self._dropped_strangers:
             if isinstance(self._index, PersistentIndex):
                 self._index.keep_only([t.id for t in tools])
             self._dropped_strangers = True
 
     def _add(self, tools: Sequence[Tool]) -> None:
-        """Indexes tools; where the index refuses a batch, one by one, so that a bad one costs only itself.
+        """Indexes tools; if the index refuses a batch, one by one, so that a bad one costs only itself.
 
-        A `SetupError` is no tool's fault: it is raised.
+        A `SetupError` is not the fault of a tool: it is raised.
         """
         try:
             self._index.add([self._as_searched(each) for each in tools])
@@ -87,12 +87,12 @@ class IndexUpkeep:
         except Exception:
             if len(tools) == 1:
                 log.exception("index %r cannot take %r: it is found by its name only", self._index.name, tools[0].id)
-                self._index.remove([tools[0].id])  # what it held of it before
+                self._index.remove([tools[0].id])  # an earlier version of it
             for each in tools if len(tools) > 1 else ():
                 self._add([each])
 
-    def _as_searched(self, held: Tool) -> Tool:
-        """The tool as it is indexed: with those example queries that are wanted."""
-        if held.examples and "author" not in self._examples:
-            held = replace(held, examples=())
-        return replace(held, enriched=()) if held.enriched and "enriched" not in self._examples else held
+    def _as_searched(self, tool: Tool) -> Tool:
+        """The tool as it is indexed: with the chosen kinds of example queries."""
+        if tool.examples and "author" not in self._examples:
+            tool = replace(tool, examples=())
+        return replace(tool, enriched=()) if tool.enriched and "enriched" not in self._examples else tool

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from toolsearch.catalog.marks import Marks
 from toolsearch.catalog.tools import Tool
 from toolsearch.settings import Settings
 from toolsearch.support.json_types import JsonObject
@@ -74,8 +75,7 @@ def bridge_tool(name: str, search_name: str) -> Tool:
             "required": ["name", "arguments"],
             "additionalProperties": False,
         },
-        kind="action",
-        repeatable=False,
+        marks=Marks(kind="action", repeatable=False),
     )
 
 

@@ -1,4 +1,4 @@
-"""What every other package uses and nothing here belongs to tools: small helpers, for inside use only.
+"""Small helpers that every other package uses and that know nothing of tools; not part of the public interface.
 
 checks      options a program passes, checked        text        valid UTF-8, plain JSON, what a model reads
 threads     threads that never keep a program alive  context     which conversation and call the code works for

@@ -1,6 +1,7 @@
-"""What a program passes as options, checked where it is passed: what cannot work is a `SetupError` that says what can.
+"""Checks of the options a program passes: a value that cannot work raises a `SetupError` that says what can.
 
-Each function takes the name of an option and its value. `none` is said after "or None", where None may be passed.
+Each function takes the name of an option and its value. `none` is true where None may be passed too; a text says what
+None means then, as in "or None for no limit".
 """
 
 from __future__ import annotations
@@ -31,30 +32,32 @@ SHOWN = 200  # characters of a value in a message
 STORE = ("a store, as SqliteStore(…) is", "append", "load", "delete", "list")  # for `having`
 
 
-def wrong(option: str, wanted: str, value: object, none: str = "", more: str = "") -> SetupError:
+def wrong(option: str, wanted: str, value: object, none: str | bool = False, more: str = "") -> SetupError:
     """The error for a value that is not what is wanted; `more` says what is wrong with it."""
-    wanted += f", or None {none}" if none else ""
+    if none:
+        meaning = f" {none}" if isinstance(none, str) else ""
+        wanted += f"{',' if meaning or ',' in wanted else ''} or None{meaning}"
     return SetupError(f"{option} must be {wanted}, not {shown(value)}{more}")
 
 
 def shown(value: object) -> str:
-    """A value as its `repr` has it, cut; whatever that does."""
+    """The `repr` of a value, cut; or a description, where `repr` fails."""
     try:
-        told = repr(value)
+        text = repr(value)
     except Exception:
         return f"a value of the type {type(value).__name__}, whose repr() fails"
-    return told if len(told) <= SHOWN else f"{told[:SHOWN]}…"
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
 
 
 # -- one value ---------------------------------------------------------------------------------------------------
 
 
-def whole(option: str, value: object, least: int = 1, *, none: str = "") -> None:
-    """A whole number from `least`; True and False are none."""
+def whole(option: str, value: object, least: int = 1, *, none: str | bool = False) -> None:
+    """A whole number of at least `least`; True and False do not count."""
     if value is None and none:
         return
     if not isinstance(value, int) or isinstance(value, bool) or value < least:
-        raise wrong(option, f"a whole number from {least}", value, none)
+        raise wrong(option, f"a whole number of at least {least}", value, none)
 
 
 def number(
@@ -66,11 +69,11 @@ def number(
     below: float | None = None,
     most: float | None = None,
     finite: bool = False,
-    none: str = "",
+    none: str | bool = False,
 ) -> None:
-    """A number above 0, or from `least`, and below `below`, or up to `most`; never NaN or True.
+    """A number above 0, or of at least `least`; and below `below`, or up to `most`. Never NaN or True.
 
-    If `finite` it is no infinity either.
+    With `finite`, infinity is refused too.
     """
     if value is None and none:
         return
@@ -79,21 +82,21 @@ def number(
         few = (below is None or value < below) and (most is None or value <= most)
         if enough and few and not (finite and value == math.inf):
             return
-    wanted = f"{what} {'above 0' if least is None else f'from {least:g}'}"
-    wanted += "" if below is None else f" to below {below:g}"
-    raise wrong(option, wanted if most is None else f"{wanted} up to {most:g}", value, none)
+    low = "above 0" if least is None else f"of at least {least:g}"
+    high = f" and below {below:g}" if below is not None else f" and at most {most:g}" if most is not None else ""
+    raise wrong(option, f"{what} {low}{high}", value, none)
 
 
 def flag(option: str, value: object) -> None:
-    """True or False, and nothing that merely counts as one."""
+    """True or False, not a value that merely counts as one."""
     if not isinstance(value, bool):
         raise wrong(option, "True or False", value)
 
 
-def text(option: str, value: object, *, empty: bool = True, none: str = "") -> None:
-    """A text; with `empty` false, one with something in it."""
+def text(option: str, value: object, *, empty: bool = True, none: str | bool = False) -> None:
+    """A text; without `empty`, not the empty one."""
     if not (isinstance(value, str) and (value or empty)) and not (value is None and none):
-        raise wrong(option, "a text" if empty else "a text that is not empty", value, none)
+        raise wrong(option, "a str" if empty else "a non-empty str", value, none)
 
 
 def choice(option: str, value: object, *choices: str) -> None:
@@ -103,8 +106,8 @@ def choice(option: str, value: object, *choices: str) -> None:
         raise wrong(option, f"{', '.join(most)} or {last}", value)
 
 
-def function(option: str, value: object, that: str, *, none: str = "") -> None:
-    """Something to call; `that` says with what. A class whose objects are to be called is meant to be made first."""
+def function(option: str, value: object, that: str, *, none: str | bool = False) -> None:
+    """Something to call; `that` says with what. A class whose objects can be called must be instantiated first."""
     if value is None and none:
         return
     if isinstance(value, type) and any("__call__" in vars(each) for each in value.__mro__):
@@ -113,14 +116,14 @@ def function(option: str, value: object, that: str, *, none: str = "") -> None:
         raise wrong(option, f"a function {that}", value, none)
 
 
-def instance(option: str, value: object, kind: type, wanted: str, *, none: str = "") -> None:
-    """An object of a class of ours."""
+def instance(option: str, value: object, kind: type, wanted: str, *, none: str | bool = False) -> None:
+    """An instance of a class."""
     if not isinstance(value, kind) and not (value is None and none):
         raise wrong(option, wanted, value, none)
 
 
-def having(option: str, value: object, wanted: str, *methods: str, none: str = "") -> None:
-    """An object with these methods, each a name or the way to it, as in "messages.create"."""
+def having(option: str, value: object, wanted: str, *methods: str, none: str | bool = False) -> None:
+    """An object with these methods, each a name or a path to it, as in "messages.create"."""
     if value is None and none:
         return
     if isinstance(value, type):
@@ -129,27 +132,27 @@ def having(option: str, value: object, wanted: str, *methods: str, none: str = "
         raise wrong(option, wanted, value, none, f": it has no {', '.join(missing)}")
 
 
-def _at(value: object, way: str) -> object:
-    return reduce(lambda held, name: getattr(held, name, None), way.split("."), value)
+def _at(value: object, path: str) -> object:
+    return reduce(lambda inner, name: getattr(inner, name, None), path.split("."), value)
 
 
 # -- several -----------------------------------------------------------------------------------------------------
 
 
 def names(option: str, value: object, what: str = "names", *, more: str = "") -> tuple[str, ...]:
-    """A collection of texts, in its order: one text is none, though Python would take it for its letters."""
+    """A collection of texts, in its order. A single text is refused: Python would iterate over its letters."""
     if isinstance(value, str):
         raise wrong(option, f"a collection of {what}, as in [{shown(value)}]{more}", value)
     if not isinstance(value, Iterable):
         raise wrong(option, f"a collection of {what}{more}", value)
-    given = tuple(value)
-    if odd := [each for each in given if not isinstance(each, str)]:
-        raise wrong(f"each of the {what} in {option}", "a text", odd[0])
-    return given
+    items = tuple(value)
+    if odd := [each for each in items if not isinstance(each, str)]:
+        raise wrong(f"each of the {what} in {option}", "a str", odd[0])
+    return items
 
 
-def table(option: str, value: object, to: str, *, none: str = "") -> dict[str, Any]:
-    """A mapping from names; `to` says to what. None is an empty one where it may be passed."""
+def table(option: str, value: object, to: str, *, none: str | bool = False) -> dict[str, Any]:
+    """A mapping from names; `to` says to what. Where None may be passed, it is an empty mapping."""
     if value is None and none:
         return {}
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):

@@ -1,7 +1,7 @@
-"""For which conversation and call the code that runs now works, so that logs, traces and metrics can say so.
+"""The conversation and the call that the running code works for, so that logs, traces and metrics can name them.
 
-A turn runs in a context of its own, and every thread and task of it in a copy of that one: what is set there reaches
-the tools and nobody else, whoever reads the stream, and from whatever thread.
+A turn runs in a context of its own, and each of its threads and tasks in a copy of that context. What is set there
+reaches the tools and nothing else, whoever reads the stream, and from whatever thread.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ __all__ = ["Scope", "in_call", "in_conversation", "scope"]
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """Ids of the conversation and of the call; empty where there is none."""
+    """Ids of the conversation and of the call; empty outside of one."""
 
     conversation: str = ""
     call: str = ""
@@ -24,7 +24,7 @@ _NOW: ContextVar[Scope] = ContextVar("toolsearch_scope", default=Scope())  # noq
 
 
 def scope() -> Scope:
-    """The conversation and the call that the code which asks works for."""
+    """The conversation and the call that the calling code works for."""
     return _NOW.get()
 
 
@@ -36,5 +36,5 @@ def in_conversation(conversation: str) -> Context:
 
 
 def in_call(call: str) -> None:
-    """From here on the present context, that of a thread or task of a turn, is of this call."""
+    """Marks the present context, that of a thread or task of a turn, as working for this call from here on."""
     _NOW.set(Scope(_NOW.get().conversation, call))

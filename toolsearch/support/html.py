@@ -11,7 +11,7 @@ __all__ = ["table"]
 def table(
     title: str, heads: Sequence[str], rows: Iterable[Sequence[str]], *, note: str = "", most: int = 100, style: str = ""
 ) -> str:
-    """A titled table of at most `most` rows; a last line says how many are left out. `style` is of each cell."""
+    """A titled table of at most `most` rows; a last line says how many are left out. `style` applies to every cell."""
     rows = list(rows)
     head = "".join(f"<th style='text-align:left'>{escape(h)}</th>" for h in heads)
     body = "".join(

@@ -1,4 +1,4 @@
-"""What installed packages offer by name: entry points, ours through the same door as anybody's."""
+"""What installed packages offer by name: entry points. Ours come through the same door as everybody's."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _installed(group: str) -> dict[str, EntryPoint]:
 
 
 def plugin(kind: str, group: str, name: str) -> EntryPoint:
-    """The entry point of a name, not yet imported, or `SetupError` listing the names; `kind` is the word for them."""
+    """The entry point of a name, not yet imported. Raises `SetupError` listing the names, each a `kind`."""
     points = _installed(group)
     if name not in points:
         known = ", ".join(map(repr, sorted(points))) or "none: is toolsearch installed?"

@@ -1,7 +1,7 @@
-"""Text that people and log files see: secrets are taken out, control characters are shown, and what is long is cut.
+"""Text that people and log files see: secrets are removed, control characters are shown, and long texts are cut.
 
-What looks like a secret is one by its key (`password=…`, `"api_key": "…"`, `Authorization: …`), or by its shape. No
-pattern finds every secret: what must never be seen must not be logged. Time is linear in the length of the text.
+A secret is recognised by its key (`password=…`, `"api_key": "…"`, `Authorization: …`) or by its shape. No pattern finds
+every secret: what must never be seen must not be logged. The time is linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -61,13 +61,13 @@ _SHAPES = re.compile(
     r"|(?<=://)(?P<user>[^\s/@:]{0,128}):[^\s/@]{1,512}(?=@)",
     re.DOTALL | re.ASCII,
 )
-# Controls but \t and \n, and what makes text run backwards: a terminal would obey them.
+# Control characters except \t and \n, and those that reverse the text: a terminal would obey them.
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def redacted(text: str) -> str:
-    """The text with `[redacted]` in the place of what looks like a secret. Doing it again changes nothing."""
-    made: list[str] = []
+    """The text with `[redacted]` in the place of what looks like a secret. Redacting it again changes nothing."""
+    pieces: list[str] = []
     done = at = 0
     while (pair := _PAIR.search(text, at)) is not None:
         words = _words(pair["key"])
@@ -78,11 +78,10 @@ def redacted(text: str) -> str:
         if not _is_secret(words):
             continue
         end, new = _value(text, at, words[-1] in _WHOLE_LINE, quoted=bool(pair["quote"]))
-        made += (text[done:at], new)
+        pieces += (text[done:at], new)
         done = at = end
-    made.append(text[done:])
-    told = _TAG.sub(_tag, "".join(made))
-    return _SHAPES.sub(_shape, told)
+    pieces.append(text[done:])
+    return _SHAPES.sub(_redact_shape, _TAG.sub(_redact_tag, "".join(pieces)))
 
 
 def _separates(pair: re.Match[str]) -> bool:
@@ -106,7 +105,7 @@ def _is_secret(words: list[str]) -> bool:
 
 
 def _value(text: str, start: int, line: bool, *, quoted: bool) -> tuple[int, str]:
-    """Where the value ends that begins there, and what takes its place."""
+    """Where the value that begins at `start` ends, and what takes its place."""
     if (opening := _OPENING.match(text, start)) is not None:
         depth, quote = len(opening[1]), opening[2]
         end = len(text)
@@ -130,31 +129,31 @@ def _value(text: str, start: int, line: bool, *, quoted: bool) -> tuple[int, str
     return bare.end(), REDACTED
 
 
-def _tag(match: re.Match[str]) -> str:
+def _redact_tag(match: re.Match[str]) -> str:
     secret = _is_secret(_words(match["key"])) and match["value"].strip()
     return f"<{match['key']}>{REDACTED}" if secret else match[0]
 
 
-def _shape(match: re.Match[str]) -> str:
+def _redact_shape(match: re.Match[str]) -> str:
     if match["scheme"] is not None:
         return f"{match['scheme']} {REDACTED}"
     return REDACTED if match["user"] is None else f"{match['user']}:{REDACTED}"
 
 
 def visible(text: str) -> str:
-    """The text with control characters written out, but for tabs and ends of lines."""
+    """The text with control characters written out, except tabs and ends of lines."""
     return _CONTROL.sub(lambda match: match[0].encode("unicode_escape").decode(), text.replace("\r\n", "\n"))
 
 
 def excerpt(text: str, characters: int, redact: Callable[[str], str] = redacted) -> str:
-    """The beginning of a text, redacted before it is cut: half a secret looks like none."""
+    """The beginning of a text, redacted before it is cut: half a secret does not look like one."""
     window = 2 * characters + 2_000
-    told = redact(text[:window])
+    shown = redact(text[:window])
     if len(text) > window:
-        told = told[:-100]
+        shown = shown[:-100]
     end = characters
-    if told.startswith(REDACTED, at := told.rfind("[", 0, end)):
+    if shown.startswith(REDACTED, at := shown.rfind("[", 0, end)):
         end = max(end, at + len(REDACTED))  # the mark is not cut
-    if len(text) <= window and len(told) <= end:
-        return visible(told)
-    return f"{visible(told[:end])}… ({len(text):,} characters)"
+    if len(text) <= window and len(shown) <= end:
+        return visible(shown)
+    return f"{visible(shown[:end])}… ({len(text):,} characters)"

@@ -22,8 +22,8 @@ def clean(text: str) -> str:
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
 
 
-def clean_json(value: Any) -> Any:
-    """A copy of a JSON value with every text in it cleaned; numbers that JSON does not know become text."""
+def clean_json(value: object) -> Any:
+    """A copy of a JSON value with every text in it cleaned; numbers that JSON cannot hold become text."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
@@ -36,7 +36,7 @@ def clean_json(value: Any) -> Any:
 
 
 def _long(number: int) -> int | str:
-    """A whole number, or what stands for one that Python writes down no more."""
+    """A whole number, or a text in the place of one that Python refuses to write."""
     try:
         str(number)
     except ValueError:
@@ -44,8 +44,8 @@ def _long(number: int) -> int | str:
     return number
 
 
-def plain_json(value: Any) -> Any:
-    """A copy as plain JSON, as `clean_json`; what JSON does not know (models, enums, sets, bytes) as in `text_of`."""
+def plain_json(value: object) -> Any:
+    """A copy as plain JSON, as `clean_json`; what JSON cannot hold (models, enums, sets, bytes) is as in `text_of`."""
     if value is None or isinstance(value, str | int | float):
         return clean_json(value)
     if isinstance(value, Mapping):
@@ -55,12 +55,12 @@ def plain_json(value: Any) -> Any:
     return plain_json(_plain(value))
 
 
-def legal_name(name: Any) -> str:
-    """A name a model made up, as a provider accepts it in a history: it refuses a request that holds any other."""
+def legal_name(name: object) -> str:
+    """A name that a model made up, as a provider accepts it in a history: it refuses requests with other names."""
     return re.sub(r"[^A-Za-z0-9_-]+", "_", str(name or ""))[:64] or "unnamed"
 
 
-def text_of(value: Any) -> str:
+def text_of(value: object) -> str:
     """What a tool returned, as the text a model reads: text as it is, values as JSON, bytes as a placeholder."""
     if value is None:
         return "Done; the tool returned nothing."
@@ -70,20 +70,24 @@ def text_of(value: Any) -> str:
         return f"<binary data, {len(bytes(value)):,} bytes>"
     try:
         return clean(json.dumps(value, ensure_ascii=False, default=_plain))
-    except (TypeError, ValueError, RecursionError):  # keys that are no text, a circle: the tool did run, so its text
+    except (
+        TypeError,
+        ValueError,
+        RecursionError,
+    ):  # odd keys, a circle: the tool ran, so there is a text
         return clean(str(value))
 
 
-def _plain(value: Any) -> Any:
-    """What `json` does not know: models, dataclasses, enums and sets become plain; anything else its text."""
+def _plain(value: object) -> object:
+    """What `json` cannot write, made plain: models, dataclasses, enums and sets by value, the rest by its text."""
     if isinstance(value, Enum):
         return value.value
     if isinstance(value, Mapping):
         return dict(value)
     if isinstance(value, deque | KeysView | ValuesView | ItemsView):
         return list(value)
-    if hasattr(value, "model_dump") and not isinstance(value, type):
-        return value.model_dump(mode="json")
+    if (dump := getattr(value, "model_dump", None)) is not None and not isinstance(value, type):
+        return dump(mode="json")
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, bytes | bytearray | memoryview):

@@ -1,4 +1,4 @@
-"""Threads that never keep the interpreter from ending: a tool that hangs is left behind."""
+"""Threads that never keep the interpreter alive: a tool that hangs is left behind."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from typing import TypeVar
 
 __all__ = ["TIMEOUT_SECONDS", "in_thread", "start", "within"]
 
-TIMEOUT_SECONDS = 1e9  # a longer wait, which no clock can time, is one without end
+TIMEOUT_SECONDS = 1e9  # a longer wait, which no clock can time, counts as endless
 
 T = TypeVar("T")
 
 
 def start(function: Callable[[], object], name: str = "toolsearch") -> None:
-    """Runs a function in a daemon thread, in a copy of the context of whoever calls."""
+    """Runs a function in a daemon thread, in a copy of the caller's context."""
     threading.Thread(target=contextvars.copy_context().run, args=(function,), name=name, daemon=True).start()
 
 
 def within(function: Callable[[], T], seconds: float) -> T:
-    """What a function returns or raises, run by `start`; raises `TimeoutError` where that takes longer."""
+    """What a function returns or raises, run by `start`; raises `TimeoutError` if it takes longer."""
     done: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
 
     def run() -> None:
@@ -43,7 +43,7 @@ def within(function: Callable[[], T], seconds: float) -> T:
 
 
 async def in_thread(function: Callable[[], T]) -> T:
-    """What a function returns or raises, run by `start`; whoever is cancelled meanwhile does not wait for it."""
+    """What a function returns or raises, run by `start`; a caller that is cancelled meanwhile does not wait for it."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
@@ -63,7 +63,7 @@ async def in_thread(function: Callable[[], T]) -> T:
             failure.__cause__ = error
         except BaseException as error:
             failure = error  # type: ignore[assignment]
-        with suppress(RuntimeError):  # the loop has ended: nobody waits any more
+        with suppress(RuntimeError):  # the loop has ended: nobody is waiting any longer
             loop.call_soon_threadsafe(settle, value, failure)
 
     start(run)

@@ -1,0 +1,57 @@
+"""Definitions that cannot be used: set aside with the reason, so that they never break the rest."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from toolsearch.errors import DefinitionError
+from toolsearch.support.text import clean
+
+__all__ = ["Quarantine", "Quarantined"]
+
+log = logging.getLogger("toolsearch")
+
+NAME_CHARACTERS, REASON_CHARACTERS = 80, 1_000
+
+
+@dataclass(frozen=True)
+class Quarantined:
+    """A definition that was set aside: the name it gave, why it cannot be used, and the definition itself."""
+
+    name: str
+    reason: str
+    source: object = field(repr=False, compare=False)
+
+
+class Quarantine:
+    """The definitions of a catalog that were set aside, in order, each once."""
+
+    def __init__(self) -> None:
+        self._entries: list[Quarantined] = []
+
+    @property
+    def entries(self) -> tuple[Quarantined, ...]:
+        return tuple(self._entries)
+
+    def add(self, source: object, error: Exception) -> None:
+        """Sets a definition aside because of an error, and logs it. A source that is read again adds nothing."""
+        known = isinstance(error, DefinitionError)
+        reason = str(error) if known else f"reading the definition failed: {type(error).__name__}: {error}"
+        entry = Quarantined(clean(_name_of(source)[:NAME_CHARACTERS]), clean(reason[:REASON_CHARACTERS]), source)
+        if entry not in self._entries:
+            self._entries.append(entry)
+            log.warning("quarantined %r: %s", entry.name, entry.reason)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+def _name_of(source: object) -> str:
+    """The name in a definition, or its `repr`; what is wrong with a definition may be that either raises."""
+    try:
+        name = source.get("name") if isinstance(source, Mapping) else getattr(source, "__name__", None)
+        return name if isinstance(name, str) else repr(source)
+    except Exception:
+        return f"<{type(source).__name__}>"
