@@ -7,8 +7,8 @@ from xml.etree import ElementTree
 from toolsearch_evals.cases import Dataset, load
 from toolsearch_evals.chart import Chart, svg
 from toolsearch_evals.demo import PLAN
-from toolsearch_evals.findings import savings_report
 from toolsearch_evals.savings import sweep
+from toolsearch_evals.savings_report import savings_report
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "savings.svg"
 NAMES = ("every tool sent with each request", "tools searched for (toolsearch)")

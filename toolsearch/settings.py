@@ -14,11 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 from pydantic_core import ErrorDetails
 
 from toolsearch.errors import SetupError
-from toolsearch.search.confidence import NOTHING_BELOW, SURE_FROM
 
 __all__ = ["Mode", "SearchSettings", "SettingValues", "Settings"]
 
 log = logging.getLogger("toolsearch")
+
+SURE_FROM, NOTHING_BELOW = 0.8, 0.2  # probabilities: see the settings of these names
 
 Mode = Literal["auto", "static", "append", "bridge"]
 ExampleSource = Literal["author", "enriched", "learned"]

@@ -14,7 +14,8 @@ from typing import Any
 
 from toolsearch import Catalog, Scored, SetupError, ToolIndex, find
 from toolsearch.search import Fit, Verdict, verdict
-from toolsearch.search.confidence import DEPTH, NOTHING_BELOW, PROBE, PROBED, SURE_FROM
+from toolsearch.search.confidence import DEPTH, PROBE, PROBED
+from toolsearch.settings import NOTHING_BELOW, SURE_FROM
 from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.cases import Case, Dataset
 from toolsearch_evals.fitting import LabelledSearch, fit

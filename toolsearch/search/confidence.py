@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from toolsearch.errors import SetupError
+from toolsearch.settings import NOTHING_BELOW, SURE_FROM
 
 __all__ = [
     "DEPTH",
     "FORMAT",
-    "NOTHING_BELOW",
     "PROBE",
     "PROBED",
-    "SURE_FROM",
     "Fit",
     "Verdict",
     "evidence",
@@ -32,7 +31,6 @@ __all__ = [
 
 Verdict = Literal["found", "weak", "none"]
 
-SURE_FROM, NOTHING_BELOW = 0.8, 0.2  # the defaults of the settings `sure_from` and `nothing_below`
 DEPTH = 10  # hits that decide how sure a whole search is, whatever its limit
 FORMAT = 1
 LEAST = 1e-4  # no probability is closer to 0 or 1

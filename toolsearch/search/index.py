@@ -18,8 +18,9 @@ from toolsearch.catalog.names import squashed
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import QueryError, SetupError
 from toolsearch.protocols import Matched, Scored, ToolIndex
-from toolsearch.search.confidence import NOTHING_BELOW, SURE_FROM, Verdict, verdict
+from toolsearch.search.confidence import Verdict, verdict
 from toolsearch.search.diversity import is_crowded, spread
+from toolsearch.settings import NOTHING_BELOW, SURE_FROM
 from toolsearch.support.checks import shown
 from toolsearch.support.plugins import plugin
 from toolsearch.support.text import clean

@@ -20,8 +20,8 @@ from functools import lru_cache
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import StateError
 from toolsearch.protocols import Matched
-from toolsearch.search.confidence import SURE_FROM
 from toolsearch.search.index import Hit, Hits
+from toolsearch.settings import SURE_FROM
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean

@@ -95,8 +95,8 @@ class SearchLog:
             names = ", ".join(outcome.names[t.id] for t in outcome.already[:10])
             doubt = f" {caution}" if (caution := outcome.caution()) else ""
             return (
-                f"You have searched for this already. Loaded tools: {names}. Call one now, or search for something else."
-                f"{doubt}"
+                f"You have searched for this already. Loaded tools: {names}. Call one now, or search for something "
+                f"else.{doubt}"
             )
         if times > 1 and outcome.is_empty:
             return (
