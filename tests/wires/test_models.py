@@ -25,6 +25,7 @@ from toolsearch.events.facts import (
 )
 from toolsearch.events.requests import CallModel
 from toolsearch.loop.agent import Agent
+from toolsearch.testing import check_wire
 from toolsearch.wires import anthropic as anthropic_wire
 from toolsearch.wires import openai_chat
 
@@ -125,6 +126,23 @@ def test_an_agent_searches_calls_and_answers(wire: Wire, way: str) -> None:
     replies = [e for e in events if isinstance(e, ModelReplied)]
     assert {r.reasoning for r in replies} == {"Let me think."}
     assert all(r.raw is not None for r in replies)
+
+
+def test_both_wires_and_their_models_keep_the_promises(wire: Wire) -> None:
+    server, reply = wire
+    of_server = openai_chat if "chat" in server.path else anthropic_wire
+
+    def with_calls(calls: Any) -> dict[str, Any]:
+        return reply(calls=tuple((call.id, call.name, call.arguments) for call in calls))
+
+    for way in ("whole", "streamed", "whole async", "streamed async"):
+
+        def model(replies: Any, way: str = way) -> Any:
+            server.replies = list(replies)
+            return model_for(server, way)
+
+        check_wire(of_server, reply_with_calls=with_calls, reply_with_text=reply, model=model)
+    assert server.refused == []
 
 
 @ways
