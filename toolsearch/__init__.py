@@ -35,7 +35,8 @@ from toolsearch.errors import (
 from toolsearch.protocols import Matched, Scored, ToolIndex
 from toolsearch.search.index import Hit, Hits, find, open_index
 from toolsearch.search.learned import Learned
-from toolsearch.session.session import CallPlan, Session
+from toolsearch.session.call_plans import CallPlan
+from toolsearch.session.session import Session
 from toolsearch.settings import Settings
 from toolsearch.tool_search import ToolSearch
 

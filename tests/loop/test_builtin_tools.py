@@ -63,7 +63,7 @@ def test_a_plan_is_kept_as_a_fact_and_shown_as_the_answer(drive: Any) -> None:
     assert todos_of(made.conversation("desk").journal) == [
         Todo("Look", "done"), Todo("Write", "in_progress"), Todo("Send", "pending"),
     ]  # fmt: skip
-    assert "Your to-do list" not in str(made.program.model.requests)  # type: ignore[attr-defined]
+    assert "Your to-do list" not in str(made.parts.model.requests)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("cuts", [lambda: history(messages=1), lambda: memory(keep="answers")])

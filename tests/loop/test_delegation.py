@@ -68,7 +68,7 @@ def test_an_agent_is_a_tool_that_takes_a_task_and_answers(drive: Any) -> None:
     """NA-4: the kind of tool that is an agent. Its conversation is the parent's id and the call's."""
     child = agent("It is 42.")
     parent = parent_of(child)
-    assert parent.program.search.catalog["helper"].input_schema["required"] == ["task"]
+    assert parent.parts.search.catalog["helper"].input_schema["required"] == ["task"]
     result = drive(parent, "What is it?", conversation_id="desk")
     assert (result.text, result.reason) == ("So it is.", "answered")
     assert returned(parent, "desk").content == "It is 42."
@@ -454,7 +454,7 @@ def test_a_child_that_had_finished_when_the_parent_crashed_is_not_asked_again(dr
     crashed(parent, ToolStarted)
     assert drive(parent, conversation_id="desk").reason == "answered"
     assert returned(parent, "desk").content == "It is 42."
-    assert len(child.program.model.requests) == 1  # type: ignore[attr-defined]
+    assert len(child.parts.model.requests) == 1  # type: ignore[attr-defined]
 
 
 def test_a_decision_is_for_what_was_asked_and_for_nothing_that_came_after_it(drive: Any) -> None:

@@ -82,7 +82,7 @@ def is_whole(of: Agent, session: str = "s") -> None:
     conversation = of.conversation(session)
     assert not conversation.running
     assert conversation.open == ()
-    result = Agent(ScriptedModel("hello"), of.program.search, store=of.store).run("hello", conversation_id=session)
+    result = Agent(ScriptedModel("hello"), of.parts.search, store=of.store).run("hello", conversation_id=session)
     assert result == Finished("hello", "answered", None, session, Usage(100, 0, 10, 1))
 
 
@@ -135,7 +135,7 @@ def test_a_turn_from_the_question_to_the_answer(drive: Any) -> None:
         "ToolReturned", "ModelCalled", "ModelReplied", "RunEnded",
     ]  # fmt: skip
     assert [each.content for each in answers(made)] == ['{"a": 1}', "{}"]
-    first = made.program.model.requests[0]  # type: ignore[attr-defined]
+    first = made.parts.model.requests[0]  # type: ignore[attr-defined]
     assert (first.system, first.transcript[0].text, first.conversation_id) == ("Be brief.", "Go", "s")
 
 
@@ -969,7 +969,7 @@ def test_a_conversation_belongs_to_the_caller_it_was_begun_for(drive: Any) -> No
     for other in (None, Caller("bob", tenant="acme"), Caller("ana", tenant="evil"), Caller(tenant="acme")):
         with pytest.raises(StateError, match="'s' belongs to another caller"):
             drive(
-                Agent(ScriptedModel(), made.program.search, store=made.store),
+                Agent(ScriptedModel(), made.parts.search, store=made.store),
                 "And me",
                 conversation_id="s",
                 caller=other,
@@ -1003,8 +1003,8 @@ def restarted(made: Agent, *script: Any, **options: Any) -> Agent:
     store = Sluggish()
     for name in made.store.list():
         store.journals[name] = json.loads(json.dumps(made.store.load(name)))
-    given = {"layers": made.program.layers, "clock": made.program.clock, **options}
-    return Agent(ScriptedModel(*script), made.program.search, store=store, **given)
+    given = {"layers": made.parts.layers, "clock": made.parts.clock, **options}
+    return Agent(ScriptedModel(*script), made.parts.search, store=store, **given)
 
 
 def test_C37_some_are_declined_some_run_once_and_second_and_stale_decisions_are_refused(drive: Any) -> None:
@@ -1397,7 +1397,7 @@ def test_PG5_a_layer_answers_some_calls_of_a_round_and_the_rest_runs(drive: Any)
     drive(made, "Go", conversation_id="s")
     assert left == [["c0_1"]]
     assert [(each.status, each.content, each.by) for each in answers(made)] == [
-        ("limit", "Not this one.", "layer"), ("ok", '{"a": 2}', ""),
+        ("limit", "Not this one.", "test layer"), ("ok", '{"a": 2}', ""),
     ]  # fmt: skip
 
 
@@ -1656,7 +1656,7 @@ def test_C16_C42_ids_and_texts_a_model_makes_up_can_be_sent_back(drive: Any) -> 
     drive(made, "Go on", conversation_id="s")
     assert len({each.call_id for each in answers(made)}) == 4
     assert [each.status for each in answers(made)] == ["ok", "ok", "unknown", "ok"]
-    for request in made.program.model.requests:  # type: ignore[attr-defined]
+    for request in made.parts.model.requests:  # type: ignore[attr-defined]
         repr(request.transcript).encode()
         assert "\\ud" not in repr(request.transcript).replace("\\\\ud", "")
     first = next(m for m in made.conversation("s").transcript if isinstance(m, ModelReplied))
@@ -1713,7 +1713,7 @@ def test_the_names_of_the_loop_are_those_of_the_package() -> None:
 def test_what_cannot_be_an_agent_is_refused() -> None:
     with pytest.raises(SetupError, match="model must be a function that takes a CallModel"):
         Agent("gpt", [])  # type: ignore[arg-type]
-    with pytest.raises(SetupError, match="is no layer"):
+    with pytest.raises(SetupError, match="is not a layer"):
         Agent(ScriptedModel(), [], layers=["limits"])
     assert repr(Agent(ScriptedModel(), [ECHO])).startswith("Agent(ToolSearch(Catalog(1 tool")
 

@@ -193,7 +193,7 @@ def test_what_is_shown_is_the_same_after_a_restart_and_the_journal_keeps_everyth
     for text in ("First?", "Second?", "Third?"):
         drive(mine, text, conversation_id="s")
     live = mine.conversation("s")
-    other = Conversation.replay(mine.program.search, read_events(store.load("s")), conversation_id="s")
+    other = Conversation.replay(mine.parts.search, read_events(store.load("s")), conversation_id="s")
     assert other.transcript == live.transcript
     assert model.requests[-1].transcript == live.transcript[:-1]
     said_by_user = [fact.text for fact in live.journal if isinstance(fact, UserSaid)]

@@ -12,7 +12,7 @@ import pytest
 from toolsearch import SetupError
 from toolsearch.events.facts import Noted
 from toolsearch.layers import after, before
-from toolsearch.loop.layering import Perform, adrive, checked, drive, layered
+from toolsearch.loop.layering import Perform, adrive, checked_layers, drive, layered
 from toolsearch.protocols import Do, Record, Sleep, Within
 
 Steps = Generator[Any, Any, Any]
@@ -372,7 +372,7 @@ def test_before_and_after_make_layers_of_plain_functions(stack: Stack) -> None:
         after("tool", lambda result: f"{result}!"),
         after("tool", lambda result: None),
     ]
-    assert checked(layers) == layers
+    assert checked_layers(layers) == layers
     assert stack.run(layers, "x") == "X!"
     assert seen == ["x", "X!"]
     assert before("tool", str.upper).name == "upper"
@@ -430,18 +430,18 @@ class Good:
 @pytest.mark.parametrize("wrong", [Plain(), Async(), AsyncSteps(), Layer(print)])  # type: ignore[arg-type]
 def test_a_layer_that_is_no_generator_is_refused(wrong: Any) -> None:
     with pytest.raises(SetupError, match=r"around_tool of .* must be a generator: `def around_tool\(self, given\): "):
-        checked([Good(), wrong])
+        checked_layers([Good(), wrong])
 
 
 @pytest.mark.parametrize("wrong", [object(), None, "limits", print, 5])
 def test_what_has_no_seam_is_refused(wrong: Any) -> None:
-    with pytest.raises(SetupError, match="is no layer: it has none of around_run, around_round"):
-        checked([wrong])
+    with pytest.raises(SetupError, match="in layers is not a layer: it defines none of around_run, around_round"):
+        checked_layers([wrong])
 
 
 def test_a_class_in_place_of_a_layer_and_a_layer_in_place_of_a_list_are_refused() -> None:
     with pytest.raises(SetupError, match=r"Good is a class, not a layer: pass an object, as in Good\(…\)"):
-        checked([Good])
+        checked_layers([Good])
     with pytest.raises(SetupError, match=r"layers must be a list of layers, not <.*Good object"):
-        checked(Good())  # type: ignore[arg-type]
-    assert checked(iter([good := Good()])) == [good]
+        checked_layers(Good())  # type: ignore[arg-type]
+    assert checked_layers(iter([good := Good()])) == [good]

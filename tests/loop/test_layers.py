@@ -29,16 +29,16 @@ def said(program: str) -> str:
 
 def test_the_default_layers_are_outermost() -> None:
     agent = Agent(ScriptedModel(), ToolSearch([]), layers=[Own("mine")])
-    assert [layer.name for layer in agent.program.layers] == [*DEFAULTS, "mine"]
+    assert [layer.name for layer in agent.parts.layers] == [*DEFAULTS, "mine"]
 
 
 def test_a_layer_of_the_same_name_takes_the_place_of_a_default_one() -> None:
     agent = Agent(ScriptedModel(), ToolSearch([]), layers=[Own("mine"), Own("limits")])
-    assert [layer.name for layer in agent.program.layers] == [n for n in DEFAULTS if n != "limits"] + ["mine", "limits"]
+    assert [layer.name for layer in agent.parts.layers] == [n for n in DEFAULTS if n != "limits"] + ["mine", "limits"]
 
 
 def test_an_agent_may_have_no_layers_at_all() -> None:
-    assert Agent(ScriptedModel(), ToolSearch([]), defaults=False).program.layers == []
+    assert Agent(ScriptedModel(), ToolSearch([]), defaults=False).parts.layers == []
 
 
 @pytest.mark.parametrize("name", DEFAULTS)
@@ -57,7 +57,10 @@ def test_every_name_of_the_package_is_real() -> None:
 
 @pytest.mark.parametrize("name", ["limits", "approval", "preflight", "interaction", "rules"])
 def test_importing_one_layer_imports_no_other(name: str) -> None:
-    loaded = "print(sorted(m for m in sys.modules if m.startswith('toolsearch.layers.')))"
+    """Besides the layer there is at most what all of them share."""
+    loaded = (
+        "print(sorted({m for m in sys.modules if m.startswith('toolsearch.layers.')} - {'toolsearch.layers._shared'}))"
+    )
     assert said(f"import sys; from toolsearch.layers import {name}; {loaded}") == f"['toolsearch.layers._{name}']"
 
 
@@ -66,6 +69,18 @@ def test_a_name_means_the_layer_whatever_was_imported_before() -> None:
     first = "from toolsearch.layers._limits import limits as one"
     program = f"{first}; from toolsearch.layers import limits; print(one is limits)"
     assert said(program) == "True"
+
+
+@pytest.mark.parametrize("seam", ["run", "round", "model", "tool"])
+def test_a_layer_from_a_function_has_the_one_seam_it_is_for(seam: str) -> None:
+    for layer in (layers.before(seam, lambda given: None), layers.after(seam, lambda result: None)):
+        assert [name for name in dir(layer) if name.startswith("around_")] == [f"around_{seam}"]
+
+
+def test_only_a_function_that_may_change_the_reply_keeps_it_from_being_shown_early() -> None:
+    assert layers.after("model", lambda reply: None).buffers
+    assert not layers.before("model", lambda request: None).buffers
+    assert not hasattr(layers.after("tool", lambda result: None), "buffers")
 
 
 def test_importing_toolsearch_imports_neither_the_loop_nor_a_layer() -> None:

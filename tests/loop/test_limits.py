@@ -400,13 +400,13 @@ def test_what_was_counted_survives_a_restart(drive: Any) -> None:
 
 def test_an_agent_has_limits_unless_it_is_given_others_or_none() -> None:
     desk = Desk()
-    names = [[layer.name for layer in agent.program.layers].count("limits") for agent in (
+    names = [[layer.name for layer in agent.parts.layers].count("limits") for agent in (
         Agent(ScriptedModel(), desk.search),
         Agent(ScriptedModel(), desk.search, layers=[limits(soft=1)]),
         Agent(ScriptedModel(), desk.search, defaults=False),
     )]  # fmt: skip
     assert names == [1, 1, 0]
-    assert Agent(ScriptedModel(), desk.search, layers=[limits(soft=1)]).program.layers[-1].soft == 1
+    assert Agent(ScriptedModel(), desk.search, layers=[limits(soft=1)]).parts.layers[-1].soft == 1
 
 
 def test_the_end_is_a_fact_that_names_the_layer(drive: Any) -> None:
@@ -424,7 +424,7 @@ def test_the_end_is_a_fact_that_names_the_layer(drive: Any) -> None:
         ({"soft": 0}, "soft must be a whole number from 1"),
         ({"calls": 1.5}, "calls must be"),
         ({"tools": {"look": 0}}, r"tools\['look'\]"),
-        ({"hard": 3}, r"hard \(3\) must not be below soft \(16\)"),
+        ({"hard": 3}, r"hard \(3\) must be at least soft \(16\)"),
         ({"polling": "look"}, r"polling must be a collection of names, as in \['look'\]"),
         ({"cost": 1.0}, "needs price="),
         ({"cost": -1.0}, "cost must be a number above 0"),

@@ -129,7 +129,7 @@ def test_nothing_is_logged_where_the_level_is_higher(drive: Any, records: Record
 
 def test_logs_may_be_replaced_and_says_what_it_cannot_use() -> None:
     agent = Agent(ScriptedModel(), SEARCH, layers=[logs(characters=9)])
-    assert [repr(layer) for layer in agent.program.layers if layer.name == "logs"] == ["logs(characters=9)"]
+    assert [repr(layer) for layer in agent.parts.layers if layer.name == "logs"] == ["logs(characters=9)"]
     with pytest.raises(SetupError, match="characters must be a whole number from 1, not 0"):
         logs(characters=0)
 

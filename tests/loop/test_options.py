@@ -298,11 +298,11 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], tuple[str, ...]]] = [
     (trace, {"to": "log.txt"}, ("to must be", "'log.txt'", "a file to write to")),
     # an agent
     (agent, {"system": None}, ("system", "None", "a text")),
-    (agent, {"layers": "limits"}, ("layers", "'l'", "no layer", "around_tool")),
+    (agent, {"layers": "limits"}, ("layers", "'l'", "not a layer", "around_tool")),
     (agent, {"layers": 5}, ("layers", "5", "a list of layers")),
     (agent, {"layers": [object]}, ("object is a class, not a layer", "object(…)")),
     (agent, {"layers": [Layer]}, ("Layer is a class, not a layer", "Layer(…)")),
-    (agent, {"layers": [memory]}, ("layers", "<function memory", "no layer", "around_tool")),
+    (agent, {"layers": [memory]}, ("layers", "<function memory", "not a layer", "around_tool")),
     (agent, {"observe": 5}, ("observe", "5", "a function that takes an event")),
     (agent, {"observe": [print, "x"]}, ("observe", "'x'", "a function that takes an event")),
     (agent, {"observe": trace}, ("observe", "trace'>", "pass an object, as in trace(…)")),

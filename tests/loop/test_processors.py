@@ -25,7 +25,7 @@ from toolsearch.events.facts import (
 )
 from toolsearch.events.requests import CallModel
 from toolsearch.layers import Refuse, Rewrite, follow_ups, history, processors, redact, structured
-from toolsearch.layers._processors import _Held
+from toolsearch.layers._processors import _HeldBack
 from toolsearch.loop.agent import Agent
 from toolsearch.stores import MemoryStore
 from toolsearch.testing import ScriptedModel
@@ -215,7 +215,7 @@ def test_what_is_held_back_when_a_reply_breaks_off_is_not_shown(drive: Any) -> N
 def test_in_whatever_pieces_a_text_comes_it_is_rewritten_as_a_whole(pieces: list[str]) -> None:
     for pattern in (r"abab", r"\bab\b", r"b(?=a)", r"(?<=x)a"):
         rewrite = redact(pattern, by="#", look_back=6)
-        held = _Held(rewrite)
+        held = _HeldBack(rewrite)
         assert "".join(map(held.take, pieces)) + held.rest() == re.sub(pattern, "#", "".join(pieces))
 
 
@@ -303,5 +303,5 @@ def test_what_cannot_work_is_said_at_once(make: Any, message: str) -> None:
 
 
 def test_a_processor_that_gives_something_else_is_an_error(drive: Any) -> None:
-    with pytest.raises(SetupError, match="gave 'x' where a Reply"):
+    with pytest.raises(SetupError, match="returned 'x' where a Reply"):
         drive(agent_for(ScriptedModel("Hi."), processors(out=[lambda _: "x"])), "Go")

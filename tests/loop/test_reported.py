@@ -330,7 +330,10 @@ def erase(server: str | None, ran: list[str]) -> Tool:
 def test_an_approval_does_not_hold_for_another_tool_that_took_the_name(
     drive: Any, before: list[str | None], after: list[str | None]
 ) -> None:
-    """C37, D07: what a person approved is one server's tool; another one of that name was never judged."""
+    """C37, D07: what a person approved is one server's tool; another one of that name was never judged.
+
+    Where the approved tool is still there, it is what runs, whatever else is called so now.
+    """
     ran: list[str] = []
     store, gate = MemoryStore(), approval(when=["erase"])
     script = [("c1", "erase", {})]
@@ -342,7 +345,10 @@ def test_an_approval_does_not_hold_for_another_tool_that_took_the_name(
     later = Agent(ScriptedModel(), static(*(erase(s, ran) for s in after)), layers=[gate], store=store)
     drive(later, conversation_id="s", decisions={"c1": True})
     (answer,) = [e for e in later.conversation("s").journal if isinstance(e, ToolReturned)]
-    assert (ran, answer.status) in (([], "expired"), ([], "unknown"))
+    if set(before) <= set(after):
+        assert (ran, answer.status) == (before, "ok")
+    else:
+        assert (ran, answer.status) in (([], "expired"), ([], "unknown"))
 
 
 @pytest.mark.parametrize(

@@ -119,7 +119,7 @@ def test_a_rule_that_changes_holds_from_the_next_round_on(drive: Any) -> None:
     rule = rules(lambda held, caller: on[0] or held.server != "code", version=lambda: on[0])
     agent = firm.agent(rule, [("search_tools", {"queries": ["merge a branch"]})], [("merge", {})], off, [("merge", {})])
     drive(agent, "Go", conversation_id="s")
-    shown = [{shown.tool.id for shown in request.tools} for request in agent.program.model.requests]  # type: ignore[attr-defined]
+    shown = [{shown.tool.id for shown in request.tools} for request in agent.parts.model.requests]  # type: ignore[attr-defined]
     assert ["code/merge" in ids for ids in shown] == [False, True, True, False, False]
     assert all("search_tools" in ids for ids in shown), "the search tool is nobody's to refuse"
     assert [status for status, _ in results(agent)] == ["ok", "ok", "unknown", "unknown"]

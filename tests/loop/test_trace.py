@@ -105,7 +105,7 @@ def test_a_turn_is_told_from_what_was_said_to_why_it_ended(drive: Any) -> None:
         "result     pay ok, 0 ms: paid Ana",
     ):
         assert lines.count(line) == 1, f"{line!r} is not once in {lines}"
-    assert any(line.startswith("result     nope unknown, by the layer: 'nope' did not run") for line in lines)
+    assert any(line.startswith("result     nope unknown, by the session: 'nope' did not run") for line in lines)
     assert lines[-3:] == [
         "model      I paid Ana.",
         "usage      scripted, 100 tokens in, 10 out, 0 ms",
@@ -148,7 +148,7 @@ def test_reasoning_parts_of_messages_and_other_ends_are_told() -> None:
         "model      Hm.",
         "usage      m, 10 tokens in, 2 out (4 cached), 0 ms",
         "usage      history_summary: m, 5 tokens in, 1 out, 0 ms",
-        "note       earlier messages are shown no more: They looked.",
+        "note       earlier messages are no longer shown: They looked.",
         "unloaded   a/b",
         "changed    a/b has changed",
         "note       limits: wrap-up",

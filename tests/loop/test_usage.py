@@ -251,5 +251,5 @@ def test_what_is_no_quota_is_said_at_once(quota: Any) -> None:
 
 
 def test_a_function_that_gives_no_quota_is_an_error(drive: Any) -> None:
-    with pytest.raises(SetupError, match="gave 5 where"):
+    with pytest.raises(SetupError, match="returned 5 where"):
         drive(agent_for(ScriptedModel("One."), usage(lambda _: 5)), "Go")

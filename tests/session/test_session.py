@@ -393,6 +393,23 @@ def test_PG_4_a_name_with_a_prefix_or_in_another_case_is_understood() -> None:
     assert "Use a listed tool." in called(ToolSearch([], mode="static").session(), "anything").content
 
 
+@pytest.mark.parametrize(
+    "name", ["google_tools.create_issue", "my_functions/create_issue", "xdefault_api:create_issue"]
+)
+def test_a_prefix_that_only_ends_like_a_program_s_is_another_name(name: str) -> None:
+    """Only at the front does a program's namespace mean nothing: `google_tools.x` is not `google_x`."""
+    tools = [
+        defined("google_create_issue", "Create"),
+        defined("my_create_issue", "Create"),
+        defined("xcreate_issue", "C"),
+    ]
+    session = ToolSearch(tools, mode="static").session()
+    session.tools()
+    assert called(session, name).status == "unknown"
+    assert called(session, "functions.google_create_issue").status == "ok"
+    assert called(session, "functions.tools.google_create_issue").status == "ok"
+
+
 def test_a_name_that_several_tools_share_is_asked_back() -> None:
     """SA-16's opposite: the first one registered does not silently win."""
     session = ToolSearch([defined("run", server="a"), defined("run", server="b")]).session()

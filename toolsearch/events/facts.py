@@ -180,7 +180,11 @@ class ToolsUnloaded:
 
 @dataclass(frozen=True, slots=True)
 class ToolReturned:
-    """The one answer to a call. `by` names the layer that gave it instead of the tool."""
+    """The one answer to a call. `by` says who gave it where that was not the tool.
+
+    It is "session" for a call that cannot run (unknown, not loaded, wrong arguments), "person" for a decision, "loop"
+    for a call that was stopped, interrupted or has changed, and otherwise the name of the layer that answered.
+    """
 
     call_id: str
     status: Status

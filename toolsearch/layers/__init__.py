@@ -1,16 +1,32 @@
-"""Layers around the loop, one concern a module; `toolsearch.layers.limits(…)` and so on make them.
+"""Layers around the loop, each for one concern and in one module; `toolsearch.layers.limits(…)` and so on make them.
 
-limits        rounds, calls, repetitions, searches, tokens, money     approval   a person decides before a call runs
-preflight     the program's own check, before asking and running      rules      who may see and call what
-interaction   tools whose answer a person gives                       memory     what earlier turns show, the store
-history       a window on what was said, with a summary                truncate   results no longer than can be read
-structured    the answer as a value, repaired or refused               processors what goes in, comes out and is kept
-thought       extra arguments, for your program only                   usage      quotas, and what model calls cost
-follow_ups    questions the user might ask next                        retry      calls that failed in passing, again
-timeout       how long a tool, a model, a turn may take                eligibility: a reply is taken as it is
-logs          a line a round, ids on each, no secrets           otel       spans and metrics of OpenTelemetry
-trace         an observer: what happens, for a person to read       narration  facts in the words that it prints
-plain         before and after: layers from plain functions           defaults   the layers an agent has by itself
+calls of tools
+    limits       bounds for a turn: rounds, calls, repetitions, searches, tokens, money
+    rules        who may see and call which tool
+    eligibility  whether the calls of a reply run at all
+    preflight    the program's own check of a call, before a person is asked and before it runs
+    approval     a person decides before a call runs
+    interaction  tools whose answer a person gives
+    thought      extra arguments of every tool, for your program only
+    truncate     results cut to a length that a model should read
+what the model reads and says
+    memory       what is shown of earlier turns, and the store
+    history      a window on what was said, with a summary
+    structured   the final answer as a value
+    processors   what goes in, comes out and is stored: rewritten, redacted or refused
+    follow_ups   questions that the user might ask next
+time and money
+    retry        calls that failed for a moment are made again
+    timeout      how long a tool, a model or a turn may take
+    usage        quotas, and what model calls cost
+watching
+    logs         a line per round, with ids and without secrets
+    trace        an observer that shows a person what happens; its words are in narration
+    otel         spans and metrics of OpenTelemetry
+of your own
+    plain        before() and after(): layers from plain functions
+    defaults     the layers that an agent has by default
+    shared       what several layers do
 
 Importing one imports no other.
 """
@@ -29,18 +45,18 @@ if TYPE_CHECKING:
     from toolsearch.layers._limits import limits
     from toolsearch.layers._logs import LogFilter, logs
     from toolsearch.layers._memory import memory
-    from toolsearch.layers._otel import otel
+    from toolsearch.layers._otel import Telemetry, otel
     from toolsearch.layers._plain import after, before
     from toolsearch.layers._preflight import Completed, Denied, Ready, preflight
     from toolsearch.layers._processors import Refuse, Rewrite, processors, redact
     from toolsearch.layers._retry import is_transient, retry
-    from toolsearch.layers._rules import rules
+    from toolsearch.layers._rules import Rules, rules
     from toolsearch.layers._structured import structured
     from toolsearch.layers._thought import thought
     from toolsearch.layers._timeout import timeout
     from toolsearch.layers._trace import trace
     from toolsearch.layers._truncate import truncate
-    from toolsearch.layers._usage import PRICES, Price, Quota, cost, usage, usage_summary, usage_table
+    from toolsearch.layers._usage import PRICES, Price, Quota, UsageTotal, cost, usage, usage_summary, usage_table
     from toolsearch.support.context import scope
     from toolsearch.support.redaction import redacted
 
@@ -55,6 +71,9 @@ __all__ = [
     "Ready",
     "Refuse",
     "Rewrite",
+    "Rules",
+    "Telemetry",
+    "UsageTotal",
     "after",
     "approval",
     "before",
@@ -86,37 +105,30 @@ __all__ = [
     "usage_table",
 ]
 
-# For a layer of your own and for a program around one.
-_OUTSIDE = {"redacted": "toolsearch.support.redaction", "scope": "toolsearch.support.context"}
-
-# Where each name is; one that is not here is in the module called like it.
+# Where each name is, unless its module has the same name.
+_NAMES = {
+    "_approval": "Policy",
+    "_follow_ups": "follow_ups_of",
+    "_logs": "LogFilter",
+    "_otel": "Telemetry",
+    "_plain": "after before",
+    "_preflight": "Completed Denied Ready",
+    "_processors": "Refuse Rewrite redact",
+    "_retry": "is_transient",
+    "_rules": "Rules",
+    "_usage": "PRICES Price Quota UsageTotal cost usage_summary usage_table",
+}
 _WHERE = {
-    "PRICES": "usage",
-    "cost": "usage",
-    "is_transient": "retry",
-    "usage_summary": "usage",
-    "usage_table": "usage",
-    "after": "plain",
-    "before": "plain",
-    "Completed": "preflight",
-    "Denied": "preflight",
-    "Policy": "approval",
-    "Price": "usage",
-    "Quota": "usage",
-    "Ready": "preflight",
-    "Refuse": "processors",
-    "Rewrite": "processors",
-    "follow_ups_of": "follow_ups",
-    "redact": "processors",
-    "LogFilter": "logs",
+    "redacted": "toolsearch.support.redaction",
+    "scope": "toolsearch.support.context",
+    **{name: f"{__name__}.{module}" for module, names in _NAMES.items() for name in names.split()},
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = _OUTSIDE.get(name) or f"{__name__}._{_WHERE.get(name, name)}"
-    return getattr(import_module(module), name)
+    return getattr(import_module(_WHERE.get(name, f"{__name__}._{name}")), name)
 
 
 def __dir__() -> list[str]:

@@ -1,18 +1,18 @@
-"""The layers an agent has without being told: one of the same name in its list takes a default's place."""
+"""The layers an agent has by default. A layer of the program with the same name takes the place of a default one."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
 
 from toolsearch import layers
+from toolsearch.protocols import Layer
 
 __all__ = ["DEFAULTS", "default_layers"]
 
 DEFAULTS = ("logs", "limits", "truncate")  # outermost first
 
 
-def default_layers(given: Collection[Any] = ()) -> list[Any]:
-    """The default layers, outermost first, but for those whose name a given layer has."""
-    names = {getattr(layer, "name", None) for layer in given}
+def default_layers(own: Collection[object] = ()) -> list[Layer]:
+    """The default layers, outermost first, without those whose name one of the program's own layers has."""
+    names = {getattr(layer, "name", None) for layer in own}
     return [getattr(layers, name)() for name in DEFAULTS if name not in names]

@@ -1,19 +1,18 @@
-"""Follow-up questions: after the final answer one extra call gives a few that the user might ask next."""
+"""Follow-up questions: after the final answer, one extra call asks for a few that the user might ask next."""
 
 from __future__ import annotations
 
 import json
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
 
 from toolsearch.events.facts import Event, ModelReplied, Noted, Reply, UserSaid, is_reply
 from toolsearch.events.requests import CallModel
 from toolsearch.events.turn_view import TurnView
-from toolsearch.protocols import ModelSteps, Record, Within
+from toolsearch.protocols import Layer, ModelSteps, Record, Within
 from toolsearch.support import checks
 
 __all__ = ["follow_ups", "follow_ups_of"]
@@ -31,12 +30,12 @@ _MARK = re.compile(r"^\s*(?:[-*•–]|\(?\d{1,2}[.):])\s*")
 _QUESTION = re.compile(r"[?？؟;]$")
 
 
-def follow_ups(n: int = 3, *, seconds: float = 20.0, prompt: str = PROMPT) -> Any:
-    """A layer that notes up to `n` questions a user might ask next; `follow_ups_of(journal)` gives them.
+def follow_ups(n: int = 3, *, seconds: float = 20.0, prompt: str = PROMPT) -> Layer:
+    """A layer that notes up to `n` questions a user might ask next; `follow_ups_of(journal)` returns them.
 
-    They cost one call a turn, made without tools after the final answer and billed as "follow_ups". Where that fails,
-    or takes more than `seconds`, there are none, and the answer is what it was. Put it before `structured` and
-    `processors` in the list. `prompt` may have a place for `{n}`.
+    They cost one call per turn, which is made without tools after the final answer and billed as "follow_ups". If it
+    fails, or takes more than `seconds`, there are no questions, and the answer stays as it is. Put it before
+    `structured` and `processors` in the list. `{n}` in `prompt` is replaced by the number.
     """
     checks.whole("n", n)
     checks.number("seconds", seconds, "a number of seconds")
@@ -62,24 +61,24 @@ class _FollowUps:
         final = is_reply(reply) and not reply.calls and reply.stop != "ended" and reply.text.strip()
         if request.purpose != "chat" or not final:
             return reply
-        asking = request.helper(PURPOSE, ModelReplied(reply.text), UserSaid(self.prompt))
+        helper = request.helper(PURPOSE, ModelReplied(reply.text), UserSaid(self.prompt))
         try:
-            told = yield Within(self.seconds, asking)
+            suggestions = yield Within(self.seconds, helper)
         except Exception as error:
             log.warning("no follow-up questions: %s", type(error).__name__)
             return reply
-        if questions := _questions(told, self.n):
+        if questions := _questions(suggestions, self.n):
             yield Record(Noted(self.name, {"questions": questions}))
         return reply
 
 
-def _questions(told: Any, most: int) -> list[str]:
+def _questions(reply: object, most: int) -> list[str]:
     """The questions in a reply: its lines, or the texts of a JSON list, that end as a question does."""
-    if not isinstance(told, Reply) or told.calls:
+    if not isinstance(reply, Reply) or reply.calls:
         return []
-    lines: list[Any] = told.text.splitlines()
+    lines: Sequence[object] = reply.text.splitlines()
     with suppress(ValueError, RecursionError):
-        lines = listed if isinstance(listed := json.loads(told.text), list) else lines
+        lines = listed if isinstance(listed := json.loads(reply.text), list) else lines
     texts = [_MARK.sub("", line).strip(" \"'*") for line in lines if isinstance(line, str)]
     questions = [text for text in texts if _QUESTION.search(text) and len(text) <= LONGEST]
     return list(dict.fromkeys(questions))[:most]

@@ -1,4 +1,4 @@
-"""Logs by the standard library: a line a round and one at the end of a run, with ids on every record and no secrets.
+"""Logs by the standard library: a line per round and one at the end of a run, with ids on every record, no secrets.
 
 At INFO there are names, statuses, times and tokens. Arguments and results are at DEBUG, redacted and cut.
 """
@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from toolsearch.calls import ToolResult
 from toolsearch.events.facts import Event, JudgedCall, ModelCalled, ModelReplied, ToolReturned, ToolStarted, ToolWaiting
 from toolsearch.events.requests import Finished, Paused, Round, Run
 from toolsearch.events.turn_view import TurnView
-from toolsearch.protocols import RoundSteps, RunSteps
+from toolsearch.protocols import AnswersById, Layer, RoundSteps, RunSteps
 from toolsearch.support import checks
 from toolsearch.support.context import scope
 from toolsearch.support.redaction import excerpt, redacted, visible
@@ -28,8 +27,8 @@ log = logging.getLogger("toolsearch")
 class LogFilter(logging.Filter):
     """Puts the ids `conversation` and `call` on each record ("-": none), and redacts its text and its traceback.
 
-    The logger "toolsearch" has one. For lines of your own, of tools for instance, add one to a handler or a logger:
-    it works in every thread and task of a turn. `redact` takes a text and gives what may be seen of it.
+    The logger "toolsearch" has one. For lines of your own, such as those of tools, add one to a handler or a logger: it
+    works in every thread and task of a turn. `redact` takes a text and returns what may be seen of it.
     """
 
     def __init__(self, redact: Callable[[str], str] = redacted) -> None:
@@ -38,13 +37,13 @@ class LogFilter(logging.Filter):
         self._redact = redact
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if not hasattr(record, "conversation"):  # else one has seen it already, where it was made
+        if not hasattr(record, "conversation"):  # otherwise another filter has already seen it, where it was made
             now = scope()
             record.conversation, record.call = now.conversation or "-", now.call or "-"
         try:
-            said = record.getMessage()
-            if (told := self._redact(said)) != said:
-                record.msg, record.args = told, ()
+            message = record.getMessage()
+            if (redacted_message := self._redact(message)) != message:
+                record.msg, record.args = redacted_message, ()
             if record.exc_info and record.exc_info[0] is not None:
                 record.exc_text = record.exc_text or logging.Formatter().formatException(record.exc_info)
             if record.exc_text:
@@ -58,10 +57,10 @@ class LogFilter(logging.Filter):
 _FILTER = LogFilter()
 
 
-def logs(*, characters: int = 400) -> Any:
-    """A layer that logs each round and the end of each run to "toolsearch", at INFO.
+def logs(*, characters: int = 400) -> Layer:
+    """A layer that logs each round and the end of each run to the logger "toolsearch", at INFO.
 
-    At DEBUG it adds arguments and results, each cut to so many `characters`.
+    At DEBUG it adds arguments and results, each cut to that many `characters`.
     """
     checks.whole("characters", characters)
     log.addFilter(_FILTER)
@@ -98,13 +97,13 @@ class _Logs:
             return (yield request)
         if log.isEnabledFor(logging.DEBUG):
             for call in request.calls:
-                given = text_of(call.arguments if call.given is None else call.given)
-                log.debug("call %s %s: %s", call.id, _name(call), excerpt(given, self.characters))
+                arguments = text_of(call.arguments if call.given is None else call.given)
+                log.debug("call %s %s: %s", call.id, _name(call), excerpt(arguments, self.characters))
         began = time.monotonic()
-        answers: Mapping[str, ToolResult | ToolWaiting] = yield request
+        answers: AnswersById = yield request
         seconds = time.monotonic() - began
-        told = ", ".join(f"{_name(call)} {_status(answers.get(call.id))}" for call in request.calls)
-        log.info("round %d: %s; %.2f s%s", request.turn.rounds, told, seconds, _asked(request.turn))
+        statuses = ", ".join(f"{_name(call)} {_status(answers.get(call.id))}" for call in request.calls)
+        log.info("round %d: %s; %.2f s%s", request.turn.rounds, statuses, seconds, _cost_of_reply(request.turn))
         if log.isEnabledFor(logging.DEBUG):
             for call in request.calls:
                 if isinstance(answer := answers.get(call.id), ToolResult):
@@ -120,14 +119,14 @@ def _name(call: JudgedCall) -> str:
     return visible(call.tool).replace("\n", " ") or legal_name(call.name)
 
 
-def _status(answer: Any) -> str:
+def _status(answer: object) -> str:
     if isinstance(answer, ToolWaiting):
         return "waits"
     return answer.status if isinstance(answer, ToolResult) else "-"
 
 
-def _asked(turn: TurnView) -> str:
-    """What the reply cost that began this round; nothing where the round is one that is gone on with."""
+def _cost_of_reply(turn: TurnView) -> str:
+    """The cost of the reply that began this round; empty if an interrupted round goes on."""
     called = [fact for fact in _latest(turn) if isinstance(fact, ModelCalled)]
     return "".join(
         f"; {fact.model or 'model'} {fact.seconds:.2f} s, "
@@ -137,7 +136,7 @@ def _asked(turn: TurnView) -> str:
 
 
 def _latest(turn: TurnView) -> Iterator[Event]:
-    """The facts from the last round on, the last first; none if calls of this round were worked on before."""
+    """The facts since the last round, the newest first; none if calls of this round were worked on before."""
     replied = False
     for fact in reversed(turn.facts):
         if isinstance(fact, ToolStarted | ToolReturned | ToolWaiting) or (replied and isinstance(fact, ModelReplied)):

@@ -2,54 +2,111 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Awaitable, Callable, Generator, Mapping
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, cast
+from typing import Any, Generic, Literal, TypeAlias, TypeVar, overload
 
+from toolsearch.calls import ToolResult
 from toolsearch.errors import SetupError
-from toolsearch.protocols import Do, Layer
+from toolsearch.events.facts import Reply, ToolWaiting
+from toolsearch.events.requests import Call, CallModel, Finished, Paused, Round, Run
+from toolsearch.protocols import AnswersById, Do, Layer, ModelSteps, RoundSteps, RunSteps, ToolAnswer, ToolSteps
 
 __all__ = ["after", "before"]
 
-SEAMS = ("around_run", "around_round", "around_model", "around_tool")
+T = TypeVar("T")
+G = TypeVar("G")  # what a step is given
+A = TypeVar("A")  # what comes of it
+Change: TypeAlias = Callable[[T], T | Awaitable[T | None] | None]
 
 
-class _Plain:
-    """A layer from plain functions."""
-
-    def __init__(self, seam: str, first: Callable[[Any], Any] | None, last: Callable[[Any], Any] | None) -> None:
-        if not callable(first or last):
-            raise SetupError(f"before() and after() take a function, not {first or last!r}")
-        self.name = getattr(first or last, "__name__", "plain")
-        self.buffers = seam == "around_model" and last is not None  # what it may change is not shown before
-
-        def around(given: Any) -> Generator[Any, Any, Any]:
-            if first is not None:
-                changed = yield Do(partial(first, given))
-                given = given if changed is None else changed
-            result = yield given
-            if last is not None:
-                changed = yield Do(partial(last, result))
-                result = result if changed is None else changed
-            return result
-
-        setattr(self, seam, around)
-
-
-def before(seam: str, function: Callable[[Any], Any]) -> Layer:
+@overload
+def before(seam: Literal["run"], function: Change[Run]) -> Layer: ...
+@overload
+def before(seam: Literal["round"], function: Change[Round]) -> Layer: ...
+@overload
+def before(seam: Literal["model"], function: Change[CallModel]) -> Layer: ...
+@overload
+def before(seam: Literal["tool"], function: Change[Call]) -> Layer: ...
+def before(seam: str, function: Change[Any]) -> Layer:
     """A layer that calls `function` with what a step is given ("run", "round", "model", "tool"); it may change it.
 
-    What the function returns takes the place of what was given; None leaves it.
+    What the function returns takes the place of what was given; None leaves it as it is. The function may be async.
     """
-    return cast("Layer", _Plain(_seam(seam), function, None))
+    return _layer(seam, function, None)
 
 
-def after(seam: str, function: Callable[[Any], Any]) -> Layer:
+@overload
+def after(seam: Literal["run"], function: Change[Finished | Paused]) -> Layer: ...
+@overload
+def after(seam: Literal["round"], function: Change[AnswersById]) -> Layer: ...
+@overload
+def after(seam: Literal["model"], function: Change[Reply]) -> Layer: ...
+@overload
+def after(seam: Literal["tool"], function: Change[ToolResult | ToolWaiting]) -> Layer: ...
+def after(seam: str, function: Change[Any]) -> Layer:
     """A layer that calls `function` with what came of a step; it may change it, as in `before`."""
-    return cast("Layer", _Plain(_seam(seam), None, function))
+    return _layer(seam, None, function)
 
 
-def _seam(seam: str) -> str:
-    if f"around_{seam}" not in SEAMS:
+def _layer(seam: str, first: Change[Any] | None, last: Change[Any] | None) -> Layer:
+    function = first or last
+    if seam not in _LAYERS:
         raise SetupError(f"there is no seam {seam!r}; there are 'run', 'round', 'model' and 'tool'")
-    return f"around_{seam}"
+    if not callable(function):
+        raise SetupError(f"before() and after() take a function, not {function!r}")
+    return _LAYERS[seam](getattr(function, "__name__", "plain"), first, last)
+
+
+@dataclass(frozen=True)
+class _Plain(Generic[G, A]):
+    """A layer from plain functions; each of its kinds has the one generator of its seam."""
+
+    name: str
+    first: Change[G] | None
+    last: Change[A] | None
+
+    def _around(self, request: G) -> Generator[G | Do, A, A]:
+        if self.first is not None:
+            request = yield from _changed(request, self.first)
+        result = yield request
+        return result if self.last is None else (yield from _changed(result, self.last))
+
+
+def _changed(value: T, function: Change[T]) -> Generator[Do, Any, T]:
+    changed: T | None = yield Do(partial(function, value))
+    return value if changed is None else changed
+
+
+class _AroundRun(_Plain[Run, Finished | Paused]):
+    def around_run(self, run: Run) -> RunSteps:
+        return (yield from self._around(run))
+
+
+class _AroundRound(_Plain[Round, AnswersById]):
+    def around_round(self, calls: Round) -> RoundSteps:
+        return (yield from self._around(calls))
+
+
+class _AroundModel(_Plain[CallModel, Reply]):
+    @property
+    def buffers(self) -> bool:
+        """A function may change the reply, so nothing of it is shown before."""
+        return self.last is not None
+
+    def around_model(self, request: CallModel) -> ModelSteps:
+        return (yield from self._around(request))
+
+
+class _AroundTool(_Plain[Call, ToolAnswer]):
+    def around_tool(self, call: Call) -> ToolSteps:
+        return (yield from self._around(call))
+
+
+_LAYERS: Mapping[str, Callable[[str, Change[Any] | None, Change[Any] | None], Layer]] = {
+    "run": _AroundRun,
+    "round": _AroundRound,
+    "model": _AroundModel,
+    "tool": _AroundTool,
+}

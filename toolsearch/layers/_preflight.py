@@ -1,17 +1,17 @@
 """Preflight: the program's own check of a call, before anybody is asked and again right before it runs.
 
-The first phase, "prepare", may word the question of an approval, refuse, or give the output without running anything;
-what it said is a fact, so that it is asked once a call. The second, "execute", looks again at the last moment, whether
-somebody approved the call now or an earlier approval stands for it: the world may have changed meanwhile.
+The first phase, "prepare", may word the question of an approval, refuse the call, or give its output without running
+it. Its verdict is a fact, so that it is asked once per call. The second phase, "execute", looks again right before the
+call runs, whether somebody approved it now or an earlier approval applies: the world may have changed in between.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Awaitable, Callable, Generator, Iterable
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 from toolsearch.calls import ToolResult
 from toolsearch.errors import SetupError
@@ -19,7 +19,8 @@ from toolsearch.events import synthetic
 from toolsearch.events.facts import JudgedCall, Noted
 from toolsearch.events.requests import Call, Round
 from toolsearch.events.turn_view import TurnView, is_one_of
-from toolsearch.protocols import Do, Record, RoundSteps, ToolSteps
+from toolsearch.layers._shared import result_of
+from toolsearch.protocols import Do, Layer, Record, RoundSteps, ToolAnswer, ToolSteps
 from toolsearch.support import checks
 from toolsearch.support.text import text_of
 
@@ -32,7 +33,7 @@ Phase = Literal["prepare", "execute"]
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """The call may go on; `question` is what a person is asked, where one is."""
+    """The call may go on; `question` is what a person is asked, if one is asked."""
 
     question: str = ""
 
@@ -54,17 +55,18 @@ class Denied:
 class Completed:
     """There is nothing to run: this is the result."""
 
-    output: Any
+    output: object
 
 
-Verdict = Ready | Denied | Completed
+PreflightVerdict: TypeAlias = Ready | Denied | Completed
+Check: TypeAlias = Callable[[Call, Phase], PreflightVerdict | Awaitable[PreflightVerdict | None] | None]
 
 
-def preflight(check: Callable[[Call, Phase], Any], *, tools: Iterable[str] | None = None) -> Any:
-    """A layer that asks `check(call, phase)` about each call of a tool, or of those in `tools` (ids or names).
+def preflight(check: Check, *, tools: Iterable[str] | None = None) -> Layer:
+    """A layer that asks `check(call, phase)` about each call of a tool, or of the tools in `tools` (ids or names).
 
-    It returns `Ready`, `Denied`, `Completed`, or None for ready, and may be async. Where it raises, the call does not
-    run. Put it before `approval` in the list, so that its question is the one asked.
+    The check returns `Ready`, `Denied`, `Completed`, or None for ready, and may be async. If it raises, the call does
+    not run. Put this layer before `approval` in the list, so that its question is the one that is asked.
     """
     checks.function("check", check, "of a Call and a phase")
     return _Preflight(check, None if tools is None else frozenset(checks.names("tools", tools)))
@@ -72,26 +74,26 @@ def preflight(check: Callable[[Call, Phase], Any], *, tools: Iterable[str] | Non
 
 @dataclass(frozen=True)
 class _Preflight:
-    check: Callable[[Call, Phase], Any]
+    check: Check
     tools: frozenset[str] | None
     name: str = "preflight"
     gate: bool = True
 
     def around_round(self, request: Round) -> RoundSteps:
-        answers: dict[str, Any] = {}
+        answers: dict[str, ToolAnswer] = {}
         questions = dict(request.questions)
-        for asked in request.calls:
-            if not self._checks(asked):
+        for call in request.calls:
+            if not self._applies_to(call):
                 continue
-            verdict: Verdict | ToolResult | None = _noted(request.turn, asked.id)
+            verdict: PreflightVerdict | ToolResult | None = _verdict_in(request.turn, call.id)
             if verdict is None:
-                verdict = yield from self._verdict(request.call(asked), "prepare")
+                verdict = yield from self._ask(request.call(call), "prepare")
             if isinstance(verdict, ToolResult):
-                answers[asked.id] = verdict
+                answers[call.id] = verdict
             elif isinstance(verdict, Ready):
-                questions |= {asked.id: verdict.question} if verdict.question else {}
+                questions |= {call.id: verdict.question} if verdict.question else {}
             else:
-                answers[asked.id] = _answer(asked, verdict)
+                answers[call.id] = _answer(call, verdict)
         rest = request.without(answers)
         if questions:
             rest = replace(rest, questions=questions)
@@ -100,34 +102,34 @@ class _Preflight:
         return answers
 
     def around_tool(self, call: Call) -> ToolSteps:
-        if not self._checks(call.judged):
+        if not self._applies_to(call.judged):
             return (yield call)
-        verdict = yield from self._verdict(call, "execute")
+        verdict = yield from self._ask(call, "execute")
         if isinstance(verdict, ToolResult):
             return verdict
         return (yield call) if isinstance(verdict, Ready) else _answer(call.judged, verdict)
 
-    def _checks(self, asked: JudgedCall) -> bool:
-        return asked.kind == "tool" and (self.tools is None or is_one_of(asked, self.tools))
+    def _applies_to(self, call: JudgedCall) -> bool:
+        return call.kind == "tool" and (self.tools is None or is_one_of(call, self.tools))
 
-    def _verdict(self, call: Call, phase: Phase) -> Generator[Do | Record, Any, Verdict | ToolResult]:
-        """What the check says, written down; the answer to the call where the check fails."""
+    def _ask(self, call: Call, phase: Phase) -> Generator[Do | Record, object, PreflightVerdict | ToolResult]:
+        """The verdict of the check, which is recorded; the answer to the call if the check fails."""
         try:
-            told = yield Do(partial(self.check, call, phase))
-            told = Ready() if told is None else told
-            if not isinstance(told, Verdict):
-                raise TypeError(f"it gave {told!r} where Ready, Denied, Completed or None is needed")
+            verdict = yield from result_of(partial(self.check, call, phase))
+            verdict = Ready() if verdict is None else verdict
+            if not isinstance(verdict, PreflightVerdict):
+                raise TypeError(f"it returned {verdict!r} where Ready, Denied, Completed or None is needed")
         except SetupError:
             raise
         except Exception as error:
             log.error("the preflight of %r failed: it does not run", call.judged.name, exc_info=error)
             return synthetic.check_failed(call.judged)
-        yield Record(Noted(self.name, {"call": call.judged.id, "phase": phase, **_note_of(told)}))
-        return told
+        yield Record(Noted(self.name, {"call": call.judged.id, "phase": phase, **_note_of(verdict)}))
+        return verdict
 
 
-def _note_of(verdict: Verdict) -> dict[str, Any]:
-    """A verdict as the journal keeps it; `_noted` reads it back."""
+def _note_of(verdict: PreflightVerdict) -> dict[str, str]:
+    """A verdict as the journal keeps it; `_verdict_in` reads it back."""
     match verdict:
         case Ready():
             return {"outcome": "ready"} | ({"question": verdict.question} if verdict.question else {})
@@ -137,8 +139,8 @@ def _note_of(verdict: Verdict) -> dict[str, Any]:
             return {"outcome": "completed", "output": text_of(verdict.output)}
 
 
-def _noted(turn: TurnView, call_id: str) -> Verdict | None:
-    """What was said of a call when it was prepared, by a process that did not go on."""
+def _verdict_in(turn: TurnView, call_id: str) -> PreflightVerdict | None:
+    """The verdict from when the call was prepared, by a process that did not go on."""
     for note in turn.notes("preflight"):
         if note["call"] == call_id and note["phase"] == "prepare":
             match note["outcome"]:
@@ -151,7 +153,7 @@ def _noted(turn: TurnView, call_id: str) -> Verdict | None:
     return None
 
 
-def _answer(asked: JudgedCall, verdict: Denied | Completed) -> ToolResult:
+def _answer(call: JudgedCall, verdict: Denied | Completed) -> ToolResult:
     if isinstance(verdict, Denied):
-        return synthetic.refused(asked, verdict.reason)
-    return ToolResult(asked.id, asked.name, "ok", text_of(verdict.output), verdict.output)
+        return synthetic.refused(call, verdict.reason)
+    return ToolResult(call.id, call.name, "ok", text_of(verdict.output), verdict.output)

@@ -1,18 +1,19 @@
-"""Processors: what goes into a model call, what comes out of it, and what is kept, rewritten, redacted or refused."""
+"""Processors: rewrite, redact or refuse what goes into a model call, what comes out of it, and what is stored."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeAlias, TypeVar
 
 from toolsearch.errors import SetupError, ToolSearchError
 from toolsearch.events.facts import (
     Answers,
     Compacted,
     Ending,
+    Event,
     Message,
     ModelCalled,
     ModelReplied,
@@ -26,18 +27,21 @@ from toolsearch.events.facts import (
     is_reply,
 )
 from toolsearch.events.requests import CallModel
-from toolsearch.protocols import Do, ModelSteps, Record
+from toolsearch.layers._shared import result_of
+from toolsearch.protocols import Do, Layer, ModelSteps, Record
 from toolsearch.support import checks
 from toolsearch.support.text import plain_json
 
 __all__ = ["Refuse", "Rewrite", "processors", "redact"]
 
-Text = Callable[[str], str]
+Text: TypeAlias = Callable[[str], str]
+T = TypeVar("T")
+R = TypeVar("R", Reply, ModelReplied)
 
 
 @dataclass(frozen=True, slots=True)
 class Refuse:
-    """The turn ends with this reason; `text` is what the user reads."""
+    """Ends the turn with this reason; `text` is what the user reads."""
 
     reason: str = "refused"
     text: str = "I cannot answer this."
@@ -51,8 +55,8 @@ class Refuse:
 class Rewrite:
     """A function from a text to a text, quick and without side effects.
 
-    With `look_back` a reply can be shown while it comes in, so many characters behind: what the function changes is
-    never longer. Without it a reply is shown when it is whole.
+    `look_back` is the length, in characters, of the longest piece that the function changes: with it a reply can be
+    shown while it comes in, that many characters behind. Without it a reply is shown when it is whole.
     """
 
     function: Text
@@ -64,9 +68,9 @@ class Rewrite:
 
 
 def redact(*patterns: str | re.Pattern[str], by: str = "[redacted]", look_back: int | None = 64) -> Rewrite:
-    """A `Rewrite` that puts `by` where one of the patterns, regular expressions, matches.
+    """A `Rewrite` that puts `by` in place of each match of one of the patterns, which are regular expressions.
 
-    `look_back` is how many characters a match has at most, for replies that are shown as they come in.
+    `look_back` is the most characters a match has, for replies that are shown as they come in.
     """
     if not patterns:
         raise SetupError(r"redact() needs a pattern, as in redact(r'\b\d{16}\b')")
@@ -81,9 +85,9 @@ def redact(*patterns: str | re.Pattern[str], by: str = "[redacted]", look_back: 
     return Rewrite(function, look_back)
 
 
-def _compiled(pattern: Any) -> re.Pattern[str]:
+def _compiled(pattern: str | re.Pattern[str]) -> re.Pattern[str]:
     try:
-        compiled: re.Pattern[Any] = re.compile(pattern)
+        compiled = re.compile(pattern)
     except (re.error, TypeError, RecursionError, OverflowError) as error:
         raise SetupError(f"redact() needs regular expressions, not {checks.shown(pattern)}: {error}") from None
     if not isinstance(compiled.pattern, str):
@@ -91,86 +95,100 @@ def _compiled(pattern: Any) -> re.Pattern[str]:
     return compiled
 
 
-def processors(
-    into: Iterable[Rewrite | Callable[[CallModel], Any]] = (),
-    out: Iterable[Rewrite | Callable[[Reply], Any]] = (),
-    stored: Iterable[Rewrite | Text] = (),
-) -> Any:
-    """A layer that works on what goes into each model call, what comes out of it, and what is kept.
+Processor: TypeAlias = Rewrite | Callable[[T], T | Refuse | Awaitable[T | Refuse | None] | None]
 
-    `into`: functions from a `CallModel` to a changed one, None, or `Refuse`; a `Rewrite` changes the texts of what is
-    shown: what the user said, results, notes, earlier replies. The journal stays as it is. `out`: functions from a
-    `Reply` to another, None, or `Refuse`; a `Rewrite` changes its text and reasoning. Both may be async, and are asked
-    for helpers' calls too. `stored`: a `Rewrite` or a function of a text, for the texts of facts before they are stored
-    or shown: what the user said, replies, results with their data, summaries, questions, errors; not the arguments of
-    calls, which tools need. Each list is gone through in order.
+
+def processors(
+    into: Iterable[Processor[CallModel]] = (),
+    out: Iterable[Processor[Reply]] = (),
+    stored: Iterable[Rewrite | Text] = (),
+) -> Layer:
+    """A layer that works on what goes into each model call, what comes out of it, and what is stored.
+
+    `into`: functions from a `CallModel` to a changed one, None, or `Refuse`; a `Rewrite` changes the texts that the
+    model reads: what the user said, results, notes, earlier replies. The journal stays as it is. `out`: functions from
+    a `Reply` to another one, None, or `Refuse`; a `Rewrite` changes its text and reasoning. Both may be async, and
+    apply to helpers' calls too. `stored`: `Rewrite`s or functions of a text, for the texts of facts before they are
+    stored or shown: what the user said, replies, results with their data, summaries, questions, errors; but not the
+    arguments of calls, which tools need. The processors of a list are applied in its order.
 
     Nothing of a reply is shown before it is whole, unless all of `out` are `Rewrite`s with a `look_back`. A reply whose
-    text changes is sent back without the provider's own message. What raises ends the turn.
+    text changes is sent back without the provider's own message. A processor that raises ends the turn.
     """
-    given: dict[str, tuple[Any, ...]] = {}
-    for name, each in (("into", into), ("out", out), ("stored", stored)):
-        if not isinstance(each, Iterable):
-            raise SetupError(
-                f"{name} must be a list of processors, as in [{checks.shown(each)}], not {checks.shown(each)}"
-            )
-        given[name] = tuple(each)
-        for one in given[name]:
-            if not isinstance(one, Rewrite):
-                checks.function(f"each processor in {name}", one, "or a Rewrite")
-    kept = tuple(one.function if isinstance(one, Rewrite) else one for one in given["stored"])
-    return _Processors(given["into"], given["out"], kept)
+    texts = _checked("stored", stored)
+    functions = tuple(each.function if isinstance(each, Rewrite) else each for each in texts)
+    return _Processors(_checked("into", into), _checked("out", out), functions)
+
+
+def _checked(option: str, processors: Iterable[T]) -> tuple[T, ...]:
+    """The processors of one option; raises `SetupError` for what is not one."""
+    given: object = processors
+    if not isinstance(given, Iterable):
+        raise SetupError(
+            f"{option} must be a list of processors, as in [{checks.shown(given)}], not {checks.shown(given)}"
+        )
+    chosen = tuple(processors)
+    for each in chosen:
+        if not isinstance(each, Rewrite):
+            checks.function(f"each processor in {option}", each, "or a Rewrite")
+    return chosen
 
 
 @dataclass(frozen=True)
 class _Processors:
-    into: tuple[Any, ...]
-    out: tuple[Any, ...]
+    into: tuple[Processor[CallModel], ...]
+    out: tuple[Processor[Reply], ...]
     stored: tuple[Text, ...]
     name: str = "processors"
 
     @property
     def buffers(self) -> bool:
-        return any(not isinstance(one, Rewrite) or one.look_back is None for one in self.out)
+        return any(not isinstance(each, Rewrite) or each.look_back is None for each in self.out)
 
     def pieces(self) -> _Pieces:
-        return _Pieces(self.out)
+        """Only asked for if nothing buffers, so all of `out` are rewrites then."""
+        return _Pieces([each for each in self.out if isinstance(each, Rewrite)])
 
     def around_model(self, request: CallModel) -> ModelSteps:
-        told = yield from _through(self.into, request, _rewritten_request)
-        if isinstance(told, Refuse):
-            return (yield from self._refused(request, told))
-        reply = yield told
+        processed = yield from _process(self.into, request, _rewritten_request)
+        if isinstance(processed, Refuse):
+            return (yield from self._refuse(request, processed))
+        reply = yield processed
         if not is_reply(reply) or reply.stop == "ended":
             return reply
-        told = yield from _through(self.out, reply, _rewritten_reply)
-        return (yield from self._refused(request, told)) if isinstance(told, Refuse) else told
+        answer = yield from _process(self.out, reply, _rewritten_reply)
+        return (yield from self._refuse(request, answer)) if isinstance(answer, Refuse) else answer
 
-    def _refused(self, request: CallModel, told: Refuse) -> Generator[Record, Any, Reply]:
-        if request.purpose != "chat":  # whoever asked goes on without
-            raise ToolSearchError(f"a processor refused the call for {request.purpose!r}: {told.reason}")
-        yield Record(Ending(told.reason, told.text, self.name))
-        return Reply(told.text, stop="ended")
+    def _refuse(self, request: CallModel, refusal: Refuse) -> Generator[Record, object, Reply]:
+        """Ends the turn; a helper that asked goes on without a reply."""
+        if request.purpose != "chat":
+            raise ToolSearchError(f"a processor refused the call for {request.purpose!r}: {refusal.reason}")
+        yield Record(Ending(refusal.reason, refusal.text, self.name))
+        return Reply(refusal.text, stop="ended")
 
-    def as_stored(self, fact: Any) -> Any:
+    def as_stored(self, fact: Event) -> Event:
         for function in self.stored:
             fact = _redacted(fact, function)
         return fact
 
 
-def _through(chosen: tuple[Any, ...], value: Any, rewritten: Callable[[Any, Text], Any]) -> Generator[Do, Any, Any]:
-    """The value after all processors, or what the first refusal says."""
+def _process(
+    chosen: tuple[Processor[T], ...], value: T, rewritten: Callable[[T, Text], T]
+) -> Generator[Do, object, T | Refuse]:
+    """The value after all processors, or the first refusal."""
     kind = type(value)
-    for one in chosen:
-        if isinstance(one, Rewrite):
-            value = rewritten(value, one.function)
+    for each in chosen:
+        if isinstance(each, Rewrite):
+            value = rewritten(value, each.function)
             continue
-        told = yield Do(partial(one, value))
-        if isinstance(told, Refuse):
-            return told
-        if told is not None and not isinstance(told, kind):
-            raise SetupError(f"the processor {one!r} gave {told!r} where a {kind.__name__}, None or Refuse is needed")
-        value = value if told is None else told
+        changed = yield from result_of(partial(each, value))
+        if isinstance(changed, Refuse):
+            return changed
+        if isinstance(changed, kind):
+            value = changed
+        elif changed is not None:
+            wanted = f"a {kind.__name__}, None or Refuse is needed"
+            raise SetupError(f"the processor {each!r} returned {changed!r} where {wanted}")
     return value
 
 
@@ -184,18 +202,21 @@ def _rewritten_request(request: CallModel, function: Text) -> CallModel:
 def _rewritten(message: Message, function: Text) -> Message:
     match message:
         case UserSaid():
-            parts = tuple(_deep(part, function) if part.get("type") == "text" else part for part in message.parts)
-            return replace(message, text=function(message.text), parts=parts)
+            return _rewritten_said(message, function)
         case Note():
             return Note(function(message.text))
         case Answers():
             return Answers(tuple(_rewritten_result(each, function) for each in message.results))
         case ModelReplied():
-            replied: ModelReplied = _rewritten_reply(message, function)
-            return replied
+            return _rewritten_reply(message, function)
 
 
-def _rewritten_reply(reply: Any, function: Text) -> Any:
+def _rewritten_said(said: UserSaid, function: Text) -> UserSaid:
+    parts = tuple(_deep(part, function) if part.get("type") == "text" else part for part in said.parts)
+    return replace(said, text=function(said.text), parts=parts)
+
+
+def _rewritten_reply(reply: R, function: Text) -> R:
     """A reply with other texts; the provider's own message has the old ones."""
     text, reasoning = function(reply.text), function(reply.reasoning)
     if (text, reasoning) == (reply.text, reply.reasoning):
@@ -207,11 +228,11 @@ def _rewritten_result(result: ToolReturned, function: Text) -> ToolReturned:
     return replace(result, content=function(result.content), data=_deep(result.data, function))
 
 
-def _redacted(fact: Any, function: Text) -> Any:
-    """A fact without what must not be kept."""
+def _redacted(fact: Event, function: Text) -> Event:
+    """A fact without what must not be stored."""
     match fact:
         case UserSaid():
-            return _rewritten(fact, function)
+            return _rewritten_said(fact, function)
         case ModelReplied():
             return replace(_rewritten_reply(fact, function), value=_deep(fact.value, function))
         case ToolReturned():
@@ -230,7 +251,7 @@ def _redacted(fact: Any, function: Text) -> Any:
             return fact
 
 
-def _deep(value: Any, function: Text) -> Any:
+def _deep(value: object, function: Text) -> Any:
     """A value with every text in it rewritten; names in objects stay."""
     if isinstance(value, str):
         return function(value)
@@ -247,40 +268,45 @@ def _deep(value: Any, function: Text) -> Any:
 
 
 class _Pieces:
-    """A reply that is rewritten while it comes in. Text and reasoning come apart, each with what is held back of it."""
+    """Rewrites a reply while it comes in. Text and reasoning are separate, each with what is held back of it."""
 
     def __init__(self, rewrites: Iterable[Rewrite]) -> None:
         self._rewrites = tuple(rewrites)
-        self._held: dict[str, list[_Held]] = {}
+        self._ends: dict[Literal["text", "reasoning"], list[_HeldBack]] = {}
 
-    def take(self, delta: Any) -> list[Any]:
-        if not isinstance(delta, TextDelta) or not self._rewrites:
+    def take(self, delta: TextDelta) -> list[TextDelta]:
+        if not _is_delta(delta) or not self._rewrites:
             return [delta]
         text = delta.text
-        for held in self._held.setdefault(delta.kind, [_Held(one) for one in self._rewrites]):
-            text = held.take(text)
+        for end in self._ends.setdefault(delta.kind, [_HeldBack(each) for each in self._rewrites]):
+            text = end.take(text)
         return [replace(delta, text=text)] if text else []
 
-    def rest(self) -> list[Any]:
-        left = []
-        for kind, chain in self._held.items():
+    def rest(self) -> list[TextDelta]:
+        left: list[TextDelta] = []
+        for kind, ends in self._ends.items():
             text = ""
-            for held in chain:
-                text = held.take(text) + held.rest()
+            for end in ends:
+                text = end.take(text) + end.rest()
             if text:
-                left.append(TextDelta(text, "reasoning" if kind == "reasoning" else "text"))
+                left.append(TextDelta(text, kind))
         return left
 
 
-class _Held:
-    """The end of a text, which a match may go on in."""
+def _is_delta(piece: object) -> bool:
+    """Whether a model, which may be anybody's, gave a delta at all."""
+    return isinstance(piece, TextDelta)
+
+
+class _HeldBack:
+    """The end of a text, in which a match may go on."""
 
     def __init__(self, rewrite: Rewrite) -> None:
         self._function, self._look_back = rewrite.function, rewrite.look_back or 0
         self._text = ""
 
     def take(self, text: str) -> str:
-        """What can be shown now, rewritten: up to a place that no match spans."""
+        """The text that can be shown now, rewritten: up to a place that no match spans."""
         self._text += text
         place = len(self._text) - self._look_back
         if place <= 0:

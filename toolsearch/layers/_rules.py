@@ -1,37 +1,49 @@
-"""Rules: which tools a caller may see and call now; the same object decides at search, at load, and at the call.
+"""Rules: which tools a caller may see and call now; one object decides at the search, the load, and the call.
 
     rule = rules(enabled, roles={"payroll/*": ["hr"]})
     agent = Agent(model, ToolSearch(catalog, visible=rule), layers=[rule])
 
-What `ToolSearch` keeps of `visible` holds for a caller until the catalog changes or `version` gives something else. The
-layer asks again in every round: it is what keeps a call from running. Without the layer a rule that has changed
-meanwhile is not seen; without `visible` a search may list a tool that cannot be called.
+`ToolSearch` keeps the answers of `visible` for a caller until the catalog or the value of `version()` changes. The
+layer asks again in every round, and that is what keeps a call from running. Without the layer a later change of a rule
+goes unnoticed; without `visible` a search may list a tool that cannot be called.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from toolsearch.calls import Caller
 from toolsearch.errors import SetupError
 from toolsearch.events import synthetic
 from toolsearch.events.requests import CallModel, Round
-from toolsearch.protocols import ModelSteps, RoundSteps
+from toolsearch.protocols import ModelLayer, ModelSteps, RoundLayer, RoundSteps, ToolAnswer
 from toolsearch.support import checks as arguments
 
 if TYPE_CHECKING:
     from toolsearch.catalog.tools import Tool
 
-__all__ = ["rules"]
+__all__ = ["Rules", "rules"]
 
 log = logging.getLogger("toolsearch")
 
-Check = Callable[["Tool", Caller | None], Any]
+Check: TypeAlias = "Callable[[Tool, Caller | None], object]"
 Patterns = tuple[str, ...]
+
+
+class Rules(ModelLayer, RoundLayer, Protocol):
+    """What `rules(…)` makes: a layer, and the `visible` of a `ToolSearch`."""
+
+    def __call__(self, tool: Tool, caller: Caller | None, /) -> bool:
+        """Whether the caller may see and call the tool now."""
+        ...
+
+    def version(self) -> Hashable:
+        """Changes when something changes that a check reads."""
+        ...
 
 
 def rules(
@@ -42,15 +54,15 @@ def rules(
     tenants: Mapping[str, Iterable[str]] | None = None,
     personas: Mapping[str, Iterable[str]] | None = None,
     persona: str | Callable[[Caller | None], str] | None = None,
-    version: Callable[[], Any] | None = None,
-) -> Any:
-    """A layer, and a `visible` for `ToolSearch`; a tool may be used where every rule that is given says so.
+    version: Callable[[], Hashable] | None = None,
+) -> Rules:
+    """A layer, and a `visible` for `ToolSearch`; a tool may be used if every rule that is given allows it.
 
-    Patterns are ids, or ids with `*` and `?`. `allow`, `deny`: of all callers. `roles`, `tenants`: from a pattern to
-    those of whom the caller needs one. `personas`: from a persona to the patterns it may use; `persona` is the one that
-    speaks, or a function from the caller to it. `checks` are functions of the tool and the caller, quick and without
-    side effects, asked in every round; where one raises, the answer is no. Whatever a check reads beside the two has to
-    be in `version`, a quick function whose value changes when that does, or a search will not see the change.
+    Patterns are ids, or ids with `*` and `?`. `allow`, `deny`: for all callers. `roles`, `tenants`: from a pattern to
+    roles or tenants, of which the caller needs one. `personas`: from a persona to the patterns it may use; `persona` is
+    the one that speaks, or a function from the caller to it. `checks` are functions of the tool and the caller, quick
+    and without side effects, asked in every round; if one raises, the answer is no. If a check reads anything else,
+    pass `version`, a quick function whose value changes with it, or a search will not notice the change.
     """
     for check in checks:
         arguments.function("each check", check, "of a Tool and a Caller")
@@ -63,24 +75,24 @@ def rules(
     if isinstance(persona, str) and persona not in used:
         raise SetupError(f"there is no persona {persona!r}; there are: {', '.join(map(repr, used)) or 'none'}")
     return _Rules(
-        checks,
-        arguments.names("allow", allow, "patterns"),
-        arguments.names("deny", deny, "patterns"),
-        _table("roles", roles, "names"),
-        _table("tenants", tenants, "names"),
-        used,
-        persona,
-        version or _always,
+        checks=checks,
+        allow=arguments.names("allow", allow, "patterns"),
+        deny=arguments.names("deny", deny, "patterns"),
+        roles=_table("roles", roles, "names"),
+        tenants=_table("tenants", tenants, "names"),
+        personas=used,
+        persona=persona,
+        version=version or _unchanging,
     )
 
 
-def _always() -> None:
+def _unchanging() -> None:
     return None
 
 
-def _table(option: str, given: object, what: str) -> dict[str, Patterns]:
-    told = arguments.table(option, given, f"collections of {what}", none="for none")
-    return {key: arguments.names(f"{option}[{key!r}]", each, what) for key, each in told.items()}
+def _table(option: str, value: object, what: str) -> dict[str, Patterns]:
+    table = arguments.table(option, value, f"collections of {what}", none="for none")
+    return {key: arguments.names(f"{option}[{key!r}]", each, what) for key, each in table.items()}
 
 
 @dataclass(frozen=True)
@@ -92,25 +104,25 @@ class _Rules:
     tenants: Mapping[str, Patterns]
     personas: Mapping[str, Patterns]
     persona: str | Callable[[Caller | None], str] | None
-    version: Callable[[], Any]
+    version: Callable[[], Hashable]
     name: str = "rules"
     gate: bool = True
 
     def __call__(self, tool: Tool, caller: Caller | None) -> bool:
         """Whether the caller may see and call the tool now."""
         try:
-            return self._listed(tool.id, caller) and all(check(tool, caller) for check in self.checks)
+            return self._is_listed(tool.id, caller) and all(check(tool, caller) for check in self.checks)
         except Exception:
             log.exception("a rule about %r failed: the tool may not be used", tool.id)
             return False
 
     def around_model(self, request: CallModel) -> ModelSteps:
-        """Leaves out of the request what may not be used now; the search tool and its like are no tools of anybody."""
-        kept = tuple(shown for shown in request.tools if shown.built_in or self(shown.tool, request.caller))
-        return (yield request if len(kept) == len(request.tools) else replace(request, tools=kept))
+        """Leaves out of the request what may not be used now; rules say nothing of the session's own tools."""
+        usable = tuple(shown for shown in request.tools if shown.built_in or self(shown.tool, request.caller))
+        return (yield request if len(usable) == len(request.tools) else replace(request, tools=usable))
 
     def around_round(self, request: Round) -> RoundSteps:
-        answers: dict[str, Any] = {}
+        answers: dict[str, ToolAnswer] = {}
         for call in request.calls:
             if call.kind != "tool":
                 continue
@@ -122,8 +134,8 @@ class _Rules:
             answers |= yield rest
         return answers
 
-    def _listed(self, tool_id: str, caller: Caller | None) -> bool:
-        """What the lists say."""
+    def _is_listed(self, tool_id: str, caller: Caller | None) -> bool:
+        """What the patterns say."""
         mine, tenant = (caller.roles, caller.tenant) if caller is not None else (frozenset[str](), None)
         if not _fits(tool_id, self.allow) or _fits(tool_id, self.deny):
             return False

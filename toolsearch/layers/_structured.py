@@ -1,4 +1,4 @@
-"""Structured answers: the final answer as a value of a type or a JSON Schema, repaired a few times, or refused."""
+"""Structured answers: the final answer as a value of a type or of a JSON Schema, after a few repairs if need be."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NoReturn
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic_core import ErrorDetails
 
 from toolsearch.errors import AnswerError, SetupError
 from toolsearch.events.facts import ModelReplied, Reply, UserSaid, is_reply
 from toolsearch.events.requests import CallModel, Finished, Run
-from toolsearch.protocols import ModelSteps, RunSteps
+from toolsearch.protocols import Layer, ModelSteps, RunSteps
 from toolsearch.schemas.checking import check_schema
 from toolsearch.schemas.json_values import read_json
 from toolsearch.schemas.validation import ArgumentsError, validated
 from toolsearch.support import checks
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean_json
 
 __all__ = ["structured"]
@@ -25,23 +27,24 @@ __all__ = ["structured"]
 PURPOSE = "structured_output"
 ASK = "Give your final answer as JSON that fits this JSON Schema, and nothing else, no code fence either: "
 SEPARATE = "Give your answer above as JSON, and nothing else."
-PROBLEMS = 20  # that one attempt is told
+PROBLEMS = 20  # that are reported of one attempt
 CUT_OFF = ("length", "max_tokens")  # what providers call the end of a reply that was too long
 LOOKS = 20  # places in a text where an object may begin
 
 _FENCE = re.compile(r"(`{3,}|~{3,})[^\n`]*\n(.*?)\n?[ \t]*\1", re.DOTALL)
 
 
-def structured(wanted: Any, repairs: int = 1, *, native: bool = True, separate: bool = False) -> Any:
+def structured(wanted: object, repairs: int = 1, *, native: bool = True, separate: bool = False) -> Layer:
     """A layer that makes the final answer a value: `Finished.value`, of the type `wanted` or as JSON of that schema.
 
-    `wanted` is whatever pydantic can validate (a model, a dataclass, `list[int]`, …) or a JSON Schema as a dict. An
+    `wanted` is anything pydantic can validate (a model, a dataclass, `list[int]`, …) or a JSON Schema as a dict. An
     answer that does not fit is shown to the model with all problems so far, up to `repairs` times, in a call without
     tools that is billed as "structured_output"; then `AnswerError` is raised. Replies with calls pass as they are.
 
-    With `native` the schema goes into the request where the model sees to it (`openai_chat.model` does), else into the
-    system text. With `separate` the model answers in its own words first, which stay the text and are shown as they
-    come in, and a further call, billed alike, asks for the value. Else nothing of a reply is shown before it is whole.
+    With `native` the schema goes into the request if the model enforces it itself (`openai_chat.model` does), otherwise
+    into the system text. With `separate` the model first answers in its own words, which stay the text and are shown as
+    they come in; a further call, billed in the same way, asks for the value. Without it nothing of a reply is shown
+    before it is whole.
     """
     checks.whole("repairs", repairs, 0)
     checks.flag("native", native)
@@ -65,39 +68,38 @@ class _Structured:
         """The journal holds JSON; whoever called gets the type."""
         result = yield run
         if isinstance(result, Finished) and result.reason == "answered" and result.value is not None:
-            return replace(result, value=self.shape.made(result.value))
+            return replace(result, value=self.shape.value_of(result.value))
         return result
 
     def around_model(self, request: CallModel) -> ModelSteps:
         if request.purpose != "chat":
             return (yield request)
-        asking = self._asking(request)
-        first = yield request if self.separate else asking
+        with_schema = self._with_schema(request)
+        first = yield request if self.separate else with_schema
         if not is_reply(first) or first.calls or first.stop == "ended":
             return first
         reply = first
         if self.separate:
-            reply = yield asking.helper(PURPOSE, ModelReplied(first.text), UserSaid(SEPARATE))
+            reply = yield with_schema.helper(PURPOSE, ModelReplied(first.text), UserSaid(SEPARATE))
         problems: list[str] = []
-        for attempt in range(1, self.repairs + 2):
-            found = self.shape.read(reply)
-            if not isinstance(found, _Unfit):
-                return replace(first if self.separate else reply, value=found.value)
-            problems += [f"attempt {attempt}: {problem}" for problem in found.problems]
+        attempt = 1
+        while isinstance(read := self.shape.read(reply), _Unfit):
+            problems += [f"attempt {attempt}: {problem}" for problem in read.problems]
             if attempt > self.repairs:
                 raise AnswerError(problems, _text(reply), attempt)
-            reply = yield asking.helper(PURPOSE, ModelReplied(_text(reply)), UserSaid(_complaint(problems)))
-        raise AssertionError("the last attempt returns or raises")
+            reply = yield with_schema.helper(PURPOSE, ModelReplied(_text(reply)), UserSaid(_complaint(problems)))
+            attempt += 1
+        return replace(first if self.separate else reply, value=read.value)
 
-    def _asking(self, request: CallModel) -> CallModel:
-        """The request with what the answer must be."""
+    def _with_schema(self, request: CallModel) -> CallModel:
+        """The request, with the schema of the answer."""
         if self.native and request.takes_schema:
             return replace(request, schema=self.shape.schema)
-        told = ASK + json.dumps(self.shape.schema, ensure_ascii=False)
-        return replace(request, system="\n\n".join(filter(None, (request.system, told))))
+        instruction = ASK + json.dumps(self.shape.schema, ensure_ascii=False)
+        return replace(request, system="\n\n".join(filter(None, (request.system, instruction))))
 
 
-def _text(reply: Any) -> str:
+def _text(reply: object) -> str:
     return reply.text if isinstance(reply, Reply) else ""
 
 
@@ -111,7 +113,7 @@ def _complaint(problems: list[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Fit:
-    value: Any
+    value: object
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,19 +123,22 @@ class _Unfit:
 
 @dataclass(frozen=True)
 class _Shape:
-    """`schema` is that of an object: providers want one. Any other is the `value` in an object, if `wrapped`."""
+    """What an answer must be. `schema` is that of an object, which providers require.
 
-    own: Mapping[str, Any]
-    schema: Mapping[str, Any]
+    If `wrapped`, the wanted value is not an object, and is the member `value` of one.
+    """
+
+    own: JsonObject
+    schema: JsonObject
     wrapped: bool
     adapter: TypeAdapter[Any] | None
 
-    def read(self, reply: Any) -> _Fit | _Unfit:
+    def read(self, reply: object) -> _Fit | _Unfit:
         """The value of a reply as JSON, or what is wrong with it."""
         if not isinstance(reply, Reply) or reply.calls:
             return _Unfit(["it must be an answer, not a call; there are no tools now"])
         try:
-            value = clean_json(_found(reply.text))
+            value = clean_json(_json_in(reply.text))
         except (ValueError, RecursionError) as error:
             cut = " (it was cut off: answer more briefly)" if reply.stop in CUT_OFF else ""
             return _Unfit([f"it is not valid JSON: {error}{cut}"])
@@ -142,21 +147,23 @@ class _Shape:
         try:
             if self.adapter is None:
                 return _Fit(validated(self.own, value, "the fields", "field"))
-            self.made(value)
+            self.value_of(value)
         except RecursionError:
             return _Unfit(["it is nested too deeply"])
         except ArgumentsError as error:
             return _Unfit(error.problems[:PROBLEMS])
         except ValidationError as error:
-            return _Unfit([_said(each) for each in error.errors(include_url=False, include_context=False)[:PROBLEMS]])
+            return _Unfit(
+                [_problem(each) for each in error.errors(include_url=False, include_context=False)[:PROBLEMS]]
+            )
         return _Fit(value)
 
-    def made(self, value: Any) -> Any:
-        """The value as the type says."""
+    def value_of(self, value: object) -> object:
+        """JSON as a value of the type, if one is wanted."""
         return value if self.adapter is None else self.adapter.validate_json(json.dumps(value))
 
 
-def _said(error: Any) -> str:
+def _problem(error: ErrorDetails) -> str:
     place = ".".join(map(str, error["loc"]))
     return f"{place!r}: {error['msg']}" if place else str(error["msg"])
 
@@ -172,7 +179,7 @@ def _shape(wanted: Any) -> _Shape:
         try:
             adapter = TypeAdapter(wanted)
             own = adapter.json_schema()
-        except Exception as error:  # whatever is no type fails in a way of its own
+        except Exception as error:  # what is not a type fails in a way of its own
             first = str(error).partition("\n")[0]
             raise SetupError(
                 f"a structured answer needs a type or a JSON Schema as a dict, not {checks.shown(wanted)}: {first}"
@@ -188,10 +195,10 @@ def _shape(wanted: Any) -> _Shape:
 # -- finding the JSON in a text ----------------------------------------------------------------------------------
 
 
-def _found(text: str) -> Any:
+def _json_in(text: str) -> object:
     """The JSON that a text is, that a fence around the whole text holds, or the one object among words.
 
-    Raises `ValueError` where there is none, or more than one.
+    Raises `ValueError` if there is no JSON, or more than one object.
     """
     bare = text.strip()
     try:
@@ -206,22 +213,22 @@ def _found(text: str) -> Any:
     raise ValueError(f"it holds {len(objects)} objects" if objects else first)
 
 
-def _objects(text: str) -> list[dict[str, Any]]:
-    """The objects in a text, those inside another one not counted."""
-    decoder = json.JSONDecoder(parse_constant=_refused)
-    found: list[dict[str, Any]] = []
+def _objects(text: str) -> list[JsonObject]:
+    """The objects in a text, except those inside another one."""
+    decoder = json.JSONDecoder(parse_constant=_refuse)
+    objects: list[JsonObject] = []
     at = text.find("{")
     for _ in range(LOOKS):
         if at < 0:
             break
         try:
             value, end = decoder.raw_decode(text, at)
-            found.append(value)
+            objects.append(value)
         except (ValueError, RecursionError):
             end = at + 1
         at = text.find("{", end)
-    return found
+    return objects
 
 
-def _refused(name: str) -> Any:
+def _refuse(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")

@@ -1,16 +1,15 @@
-"""Time-outs: a tool that does not answer in time is answered as that, a model call that does not is an error."""
+"""Time-outs: a tool that is late gets an answer that says so; a model call or a turn that is late is an error."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from toolsearch.errors import SetupError
 from toolsearch.events import synthetic
 from toolsearch.events.requests import Call, CallModel, Run
-from toolsearch.events.turn_view import is_one_of
-from toolsearch.protocols import ModelSteps, RunSteps, ToolSteps, Within
+from toolsearch.layers._shared import setting_for
+from toolsearch.protocols import Layer, ModelSteps, RunSteps, ToolSteps, Within
 from toolsearch.support import checks
 
 __all__ = ["timeout"]
@@ -22,12 +21,13 @@ def timeout(
     per_tool: Mapping[str, float | None] | None = None,
     *,
     turn: float | None = None,
-) -> Any:
+) -> Layer:
     """A layer that bounds, in seconds, each call of a `tool`, each call of the `model`, and a whole `turn`.
 
-    `per_tool` has other bounds for some tools, by id or name, None for no bound; the search tool is bounded only there.
-    A late tool's answer has the status "timed_out", the others of its round stay, and the turn goes on; the tool itself
-    can stop by its `ToolContext.cancelled`. A late model or turn raises `TimeoutError`, and the conversation is whole.
+    `per_tool` sets other bounds for some tools, by id or name, None for no bound; the search tool is bounded only
+    there. The answer of a late tool has the status "timed_out", the other answers of its round stay, and the turn goes
+    on; the tool itself can look at `ToolContext.cancelled` and stop. A late model or turn raises `TimeoutError`, and
+    the conversation is whole.
     """
     own = checks.table("per_tool", per_tool, "numbers of seconds", none="for none")
     bounds = {"tool": tool, "model": model, "turn": turn}
@@ -54,16 +54,10 @@ class _Timeout:
         return (yield request if self.model is None else Within(self.model, request))
 
     def around_tool(self, call: Call) -> ToolSteps:
-        seconds = self._bound(call)
+        seconds = setting_for(call.judged, self.per_tool, None if call.judged.kind == "search" else self.tool)
         if seconds is None:
             return (yield call)
         try:
             return (yield Within(seconds, call))
         except TimeoutError as error:
             return synthetic.timed_out(call.judged, error)
-
-    def _bound(self, call: Call) -> float | None:
-        for name, seconds in self.per_tool.items():
-            if is_one_of(call.judged, (name,)):
-                return seconds
-        return None if call.judged.kind == "search" else self.tool

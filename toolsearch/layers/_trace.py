@@ -1,6 +1,6 @@
-"""What happens in a conversation, to be read by a person: live in a terminal or a notebook, or from a journal.
+"""A trace shows a person what happens in a conversation: live in a terminal or a notebook, or from a journal.
 
-It is an observer: it knows what events say, and no more.
+It is an observer: it knows only what events say.
 """
 
 from __future__ import annotations
@@ -12,21 +12,25 @@ import time
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypedDict, Unpack
 
 from toolsearch.events.facts import Event, ModelReplied, ReplyDiscarded, RunBegan, TextDelta
 from toolsearch.events.journal import read_event
-from toolsearch.layers._narration import Line, Story
+from toolsearch.layers._narration import Narration, Observed, TraceLine
 from toolsearch.support import checks
 from toolsearch.support.context import scope
 from toolsearch.support.html import table
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.redaction import redacted, visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 __all__ = ["trace"]
 
 LINES = 2_000  # kept for `str` and for notebooks
-CONVERSATIONS = 1_000  # known at once
-INDENT = 11  # columns, of the word before each line
+CONVERSATIONS = 1_000  # that one trace follows at once
+INDENT = 11  # columns for the word before each line
 REDRAW_SECONDS = 0.1  # between two pieces of a reply in a notebook
 
 _STYLES = {
@@ -37,24 +41,31 @@ _STYLES = {
 _WORDS = {"text": "model", "reasoning": "thinks"}
 
 
+class _Options(TypedDict, total=False):
+    """What `trace.of` and `trace.text` pass on."""
+
+    characters: int
+    redact: Callable[[str], str]
+
+
 @dataclass(slots=True)
-class _Coming:
+class _Incoming:
     """Pieces of a reply, all of one kind, as they come in."""
 
     kind: str = ""
     text: str = ""
-    shown: str = ""  # what was shown of it,
-    looked: int = 0  # and how long it was then
+    shown: str = ""  # the part of it that was shown,
+    length_then: int = 0  # and how long the text was when that was decided
 
 
 @dataclass(slots=True)
 class _Talk:
     """A conversation that is observed."""
 
-    story: Story
-    coming: _Coming = field(default_factory=_Coming)
-    stands: dict[str, str] = field(default_factory=dict)  # by kind, pieces of this reply that were shown to the end
-    lines: list[Line] = field(default_factory=list)  # of this turn
+    narration: Narration
+    incoming: _Incoming = field(default_factory=_Incoming)
+    shown: dict[str, str] = field(default_factory=dict)  # by kind, what was shown of this reply up to its end
+    lines: list[TraceLine] = field(default_factory=list)  # of this turn
     display: Any = None  # of this turn, in a notebook
     drawn: float = 0.0
 
@@ -62,10 +73,11 @@ class _Talk:
 class trace:  # noqa: N801  # called like a function, as the layers are
     """An observer that shows what happens as it happens: `Agent(…, observe=trace())`.
 
-    It writes to `to`, by default the notebook it runs in, or else the standard output; with colours where that is a
-    terminal and rich is installed, unless `colour` says otherwise. Arguments, results and reasoning are cut to so many
-    `characters`; `redact` takes a text and gives what may be seen of it. `str` of it is the text so far, and a notebook
-    shows it as a table, the last 2,000 lines each. One object may observe many conversations at once.
+    It writes to `to`: by default to the notebook it runs in, otherwise to the standard output. It uses colours if that
+    is a terminal and rich is installed, unless `colour` says otherwise. Arguments, results and reasoning are cut to
+    that many `characters`; `redact` takes a text and returns what may be seen of it. `str` of it is the text so far,
+    and a notebook shows it as a table; both have the last 2,000 lines. One object may observe many conversations at
+    once.
     """
 
     def __init__(
@@ -85,31 +97,31 @@ class trace:  # noqa: N801  # called like a function, as the layers are
         self._notebook = to is None and _in_notebook()
         self._to, self._colour = to, colour
         self._characters, self._redact = characters, redact
-        self._lines: deque[tuple[str, Line]] = deque(maxlen=LINES)
+        self._lines: deque[tuple[str, TraceLine]] = deque(maxlen=LINES)
         self._talks: OrderedDict[str, _Talk] = OrderedDict()
-        self._console: Any = None
+        self._console: Console | None = None
         self._written: TextIO | None = None  # the file that the console is for
         self._last = ""  # the conversation of the last line
-        self._open: _Talk | None = None  # whose line has no end yet
+        self._open: _Talk | None = None  # whose last line has not ended yet
         self._lock = threading.RLock()
 
     @classmethod
-    def of(cls, journal: Iterable[Event | Mapping[str, Any]], **options: Any) -> trace:
-        """What a journal tells, which is facts, or what a store has. A notebook shows it; `str` of it is the text.
+    def of(cls, journal: Iterable[Event | JsonObject], **options: Unpack[_Options]) -> trace:
+        """The trace of a journal: facts, or what a store has of them. A notebook shows it; `str` of it is the text.
 
-        Raises `StateError` for what is no fact.
+        Raises `StateError` for anything else.
         """
-        made = cls(io.StringIO(), colour=False, **options)
+        shown = cls(io.StringIO(), colour=False, **options)
         for at, fact in enumerate(journal):
-            made(read_event(fact, at) if isinstance(fact, Mapping) else fact)
-        return made
+            shown(read_event(fact, at) if isinstance(fact, Mapping) else fact)
+        return shown
 
     @classmethod
-    def text(cls, journal: Iterable[Event | Mapping[str, Any]], **options: Any) -> str:
-        """What a journal tells, as text; see `of`."""
+    def text(cls, journal: Iterable[Event | JsonObject], **options: Unpack[_Options]) -> str:
+        """The trace of a journal as text; see `of`."""
         return str(cls.of(journal, **options))
 
-    def __call__(self, event: Any) -> None:
+    def __call__(self, event: Observed) -> None:
         with self._lock:
             talk = self._talk(scope().conversation)
             if isinstance(event, TextDelta):
@@ -118,10 +130,10 @@ class trace:  # noqa: N801  # called like a function, as the layers are
             self._close(talk)
             if isinstance(event, RunBegan):
                 talk.lines, talk.display = [], None
-            stand = _standing(talk, event)
-            lines = talk.story.tell(event)
+            words = _words_shown(talk, event)
+            lines = talk.narration.lines_of(event)
             for line in lines:
-                self._add(talk, line, write=line.word not in stand)
+                self._add(talk, line, write=line.word not in words)
             if lines:
                 self._draw(talk)
 
@@ -129,13 +141,13 @@ class trace:  # noqa: N801  # called like a function, as the layers are
         with self._lock:
             lines = tuple(self._lines)
         many = len({conversation for conversation, _ in lines}) > 1
-        made, last = [], None
+        texts, last = [], None
         for conversation, line in lines:
             if many and conversation != last:
-                made.append(_heading(conversation))
+                texts.append(_heading(conversation))
                 last = conversation
-            made.append((line.word.ljust(INDENT) + _indented(line.text)).rstrip())
-        return "\n".join(made)
+            texts.append((line.word.ljust(INDENT) + _indented(line.text)).rstrip())
+        return "\n".join(texts)
 
     def __repr__(self) -> str:
         return f"trace({len(self._lines)} lines)"
@@ -147,7 +159,7 @@ class trace:  # noqa: N801  # called like a function, as the layers are
     def _talk(self, conversation: str) -> _Talk:
         talk = self._talks.get(conversation)
         if talk is None:
-            talk = self._talks[conversation] = _Talk(Story(conversation, self._characters, self._redact))
+            talk = self._talks[conversation] = _Talk(Narration(conversation, self._characters, self._redact))
             while len(self._talks) > CONVERSATIONS:
                 self._talks.popitem(last=False)
         self._talks.move_to_end(conversation)
@@ -156,38 +168,38 @@ class trace:  # noqa: N801  # called like a function, as the layers are
     # -- pieces of a reply ---------------------------------------------------------------------------------------
 
     def _delta(self, talk: _Talk, event: TextDelta) -> None:
-        """Shows what is settled of a reply that is coming in: a secret may be cut in two, so a word is held back."""
-        if event.kind != talk.coming.kind:
+        """Shows the whole words of a reply that comes in; the last word is held back, as it may be part of a secret."""
+        if event.kind != talk.incoming.kind:
             self._close(talk)
-            talk.coming.kind = event.kind
-        coming = talk.coming
-        coming.text += event.text
-        if len(coming.text) - coming.looked < len(coming.text) / 200:
-            return  # a long text is not looked at for every letter
-        coming.looked = len(coming.text)
-        told = talk.story.whole(coming.text[: _whole_words(coming.text)])
-        if told.startswith(coming.shown):
-            self._write_piece(talk, told[len(coming.shown) :])
-            coming.shown = told
+            talk.incoming.kind = event.kind
+        incoming = talk.incoming
+        incoming.text += event.text
+        if len(incoming.text) - incoming.length_then < len(incoming.text) / 200:
+            return  # a long text is not redacted anew for every letter
+        incoming.length_then = len(incoming.text)
+        safe = talk.narration.uncut(incoming.text[: _whole_words(incoming.text)])
+        if safe.startswith(incoming.shown):
+            self._write_piece(talk, safe[len(incoming.shown) :])
+            incoming.shown = safe
         self._draw(talk, often=True)
 
     def _close(self, talk: _Talk) -> None:
-        """Shows the rest of the pieces; all of them anew where what was shown is seen to be part of a secret."""
-        coming = talk.coming
-        if coming.text:
-            told = talk.story.whole(coming.text)
-            if not told.startswith(coming.shown):
+        """Shows the rest of the pieces; or all of them anew, if what was shown turns out to be part of a secret."""
+        incoming = talk.incoming
+        if incoming.text:
+            safe = talk.narration.uncut(incoming.text)
+            if not safe.startswith(incoming.shown):
                 self._end_line()
-                coming.shown = ""
-            self._write_piece(talk, told[len(coming.shown) :])
+                incoming.shown = ""
+            self._write_piece(talk, safe[len(incoming.shown) :])
             self._end_line()
-            talk.stands[coming.kind] = talk.stands.get(coming.kind, "") + coming.text
-            talk.coming = _Coming()
+            talk.shown[incoming.kind] = talk.shown.get(incoming.kind, "") + incoming.text
+            talk.incoming = _Incoming()
 
     def _write_piece(self, talk: _Talk, text: str) -> None:
         if self._notebook or not text:
             return
-        word = _WORDS[talk.coming.kind]
+        word = _WORDS[talk.incoming.kind]
         if self._open is not talk:
             self._end_line()
             self._head(talk)
@@ -197,23 +209,23 @@ class trace:  # noqa: N801  # called like a function, as the layers are
 
     # -- showing -------------------------------------------------------------------------------------------------
 
-    def _add(self, talk: _Talk, line: Line, *, write: bool) -> None:
-        self._lines.append((talk.story.id, line))
+    def _add(self, talk: _Talk, line: TraceLine, *, write: bool) -> None:
+        self._lines.append((talk.narration.id, line))
         talk.lines.append(line)
         if self._notebook or not write:
             return
         self._end_line()
-        if line.word != "turn":  # which says it itself
+        if line.word != "turn":  # that line names the conversation itself
             self._head(talk)
-        self._last = talk.story.id
+        self._last = talk.narration.id
         self._write(line.word.ljust(INDENT), "dim", end="")
         self._write(_indented(line.text), "red" if line.wrong else _STYLES.get(line.word, ""))
 
     def _head(self, talk: _Talk) -> None:
-        """Says of which conversation the next lines are, where others came between."""
-        if talk.story.id != self._last:
-            self._write(_heading(talk.story.id), "dim")
-        self._last = talk.story.id
+        """Names the conversation of the next lines, if lines of another one came before."""
+        if talk.narration.id != self._last:
+            self._write(_heading(talk.narration.id), "dim")
+        self._last = talk.narration.id
 
     def _end_line(self) -> None:
         if self._open is not None:
@@ -241,8 +253,9 @@ class trace:  # noqa: N801  # called like a function, as the layers are
         from IPython.core.display import HTML
         from IPython.display import display
 
-        coming = [Line(_WORDS[talk.coming.kind], talk.coming.shown + "…")] if talk.coming.shown else []
-        lines = [(talk.story.id, line) for line in (*talk.lines, *coming)]
+        incoming = talk.incoming
+        last = [TraceLine(_WORDS[incoming.kind], incoming.shown + "…")] if incoming.shown else []
+        lines = [(talk.narration.id, line) for line in (*talk.lines, *last)]
         shown = HTML(_html(lines))  # type: ignore[no-untyped-call]
         if talk.display is None:
             talk.display = display(shown, display_id=True)  # type: ignore[no-untyped-call]
@@ -251,17 +264,17 @@ class trace:  # noqa: N801  # called like a function, as the layers are
         talk.drawn = time.monotonic()
 
 
-def _standing(talk: _Talk, event: Any) -> frozenset[str]:
-    """The lines of a reply that stand there already, piece by piece."""
+def _words_shown(talk: _Talk, event: Observed) -> frozenset[str]:
+    """The words of the lines of a reply that were already shown, piece by piece."""
     if not isinstance(event, ModelReplied | ReplyDiscarded):
         return frozenset()
-    stands, talk.stands = talk.stands, {}
-    given = {"text": event.text, "reasoning": event.reasoning} if isinstance(event, ModelReplied) else {}
-    return frozenset(_WORDS[kind] for kind, text in given.items() if stands.get(kind) == text)
+    shown, talk.shown = talk.shown, {}
+    texts = {"text": event.text, "reasoning": event.reasoning} if isinstance(event, ModelReplied) else {}
+    return frozenset(_WORDS[kind] for kind, text in texts.items() if shown.get(kind) == text)
 
 
 def _whole_words(text: str) -> int:
-    """How much of a text can be shown before the rest of its last word is there."""
+    """How much of a text can be shown before the rest of its last word has come in."""
     at = len(text)
     while at and text[at - 1].isascii() and not text[at - 1].isspace():
         at -= 1
@@ -276,7 +289,7 @@ def _indented(text: str) -> str:
     return text.replace("\n", "\n" + " " * INDENT)
 
 
-def _html(lines: Sequence[tuple[str, Line]]) -> str:
+def _html(lines: Sequence[tuple[str, TraceLine]]) -> str:
     ids = list(dict.fromkeys(conversation for conversation, _ in lines))
     many = len(ids) > 1
     cells = [(conversation, line.word, line.text)[not many :] for conversation, line in lines]
@@ -294,7 +307,7 @@ def _in_notebook() -> bool:
     return getattr(get_ipython(), "kernel", None) is not None
 
 
-def _rich(to: TextIO, colour: bool | None) -> Any:
+def _rich(to: TextIO, colour: bool | None) -> Console | None:
     try:
         from rich.console import Console
     except ImportError:

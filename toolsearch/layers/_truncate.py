@@ -1,19 +1,19 @@
-"""Results of tools no longer than a model should read, cut where an element ends, and no binary data in them."""
+"""Results of tools, cut to a length that a model should read, where an element ends, and without binary data."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any, TypeAlias
 
 from toolsearch.calls import ToolResult
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import ToolWaiting
 from toolsearch.events.requests import Call
-from toolsearch.events.turn_view import is_one_of
-from toolsearch.protocols import ToolAnswer, ToolSteps
+from toolsearch.layers._shared import setting_for
+from toolsearch.protocols import Layer, ToolSteps
 from toolsearch.support import checks
 from toolsearch.support.text import text_of
 
@@ -27,7 +27,7 @@ _URL = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,(?P<
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]{128,}={0,2}\s*")  # a hash is shorter
 _PAYLOADS = ("data", "blob", "base64", "b64_json")
 _TYPES = ("mimeType", "mime_type", "media_type", "mediaType", "type")
-# Contents of a message as MCP and the providers have them; in a list of these any other type is unknown.
+# Types of contents as MCP and the providers have them. In a list with one of these, an item of another type is unknown.
 _CONTENTS = (
     "text",
     "image",
@@ -41,12 +41,16 @@ _CONTENTS = (
 )
 
 
-def truncate(characters: int = 12_000, *, tools: Mapping[str, int] | None = None) -> Any:
-    """A layer that cuts results to `characters`, the note about the cut counted; 0 cuts nothing.
+JsonContainer: TypeAlias = list[Any] | dict[str, Any]
 
-    `tools` has other limits for some tools, by id or name. Text is cut at the end of a line; of JSON, elements of lists
-    and members of objects are left out, so that it stays valid. Images and other data in Base64 become a placeholder
-    that names type and size, whatever the limit. `ToolResult.data` stays as it is; answers to searches do too.
+
+def truncate(characters: int = 12_000, *, tools: Mapping[str, int] | None = None) -> Layer:
+    """A layer that cuts results to `characters`, including the note about the cut; 0 cuts nothing.
+
+    `tools` sets other limits for some tools, by id or name. Text is cut at the end of a line; in JSON, elements of
+    lists and members of objects are left out, so that it stays valid. Images and other data in Base64 become a
+    placeholder that names type and size, whatever the limit. `ToolResult.data` stays as it is, and so do answers to
+    searches.
     """
     own = checks.table("tools", tools, "numbers of characters", none="for none")
     for name, most in {"characters": characters, **{f"tools[{name!r}]": most for name, most in own.items()}}.items():
@@ -63,17 +67,26 @@ class _Truncate:
         self.characters, self.tools = characters, tools
 
     def around_tool(self, call: Call) -> ToolSteps:
-        result: object = yield call
-        if result is None or isinstance(result, ToolWaiting) or call.judged.kind == "search":
-            return cast("ToolAnswer", result)  # None is judged where it ends up
-        if not isinstance(result, ToolResult):
-            result = call.answer("ok", text_of(result), result)
-        most = next((m for name, m in self.tools.items() if is_one_of(call.judged, (name,))), self.characters)
+        result = yield call
+        if _is_nothing(result) or isinstance(result, ToolWaiting) or call.judged.kind == "search":
+            return result  # nothing is judged where it ends up
+        result = _as_result(result, call)
+        most = setting_for(call.judged, self.tools, self.characters)
         content = _shortened(result.content, most)
         return result if content == result.content else replace(result, content=content)
 
     def __repr__(self) -> str:
         return f"truncate({self.characters})"
+
+
+def _is_nothing(result: object) -> bool:
+    """Whether an inner layer, which may be anybody's, returned nothing."""
+    return result is None
+
+
+def _as_result(result: object, call: Call) -> ToolResult:
+    """What an inner layer returned, as a result."""
+    return result if isinstance(result, ToolResult) else call.answer("ok", text_of(result), result)
 
 
 def _shortened(text: str, most: int) -> str:
@@ -85,12 +98,12 @@ def _shortened(text: str, most: int) -> str:
         if most and len(text) > most and (cut := _cut_json(value, text, most)) is not None:
             return cut
     else:
-        text = _URL.sub(lambda found: _placeholder(found["type"], len(found["data"])), text)
+        text = _without_urls(text)
     return text if not most or len(text) <= most else _cut_text(text, most)
 
 
-def _json(text: str) -> Any:
-    """The list or object that a text is; None for any other."""
+def _json(text: str) -> JsonContainer | None:
+    """The list or object that a text is; None for any other text."""
     if text.lstrip()[:1] not in ("[", "{"):
         return None
     try:
@@ -100,22 +113,26 @@ def _json(text: str) -> Any:
     return value if isinstance(value, list | dict) else None
 
 
-def _dumped(value: Any) -> str:
+def _dumped(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-# -- what is no text ---------------------------------------------------------------------------------------------
+# -- binary data -------------------------------------------------------------------------------------------------
 
 
-def _placeholder(kind: Any, characters: int) -> str:
-    """What stands for data in Base64."""
+def _placeholder(kind: object, characters: int) -> str:
+    """The text that replaces data in Base64."""
     return f"<{kind or 'binary data'}, {characters * 3 // 4:,} bytes, not shown>"
 
 
-def _without_data(value: Any, kind: Any = None) -> Any:
+def _without_urls(text: str) -> str:
+    return _URL.sub(lambda match: _placeholder(match["type"], len(match["data"])), text)
+
+
+def _without_data(value: object, kind: object = None) -> Any:
     """The value with placeholders for data; `kind` is the type that an outer object names."""
     if isinstance(value, str):
-        return _URL.sub(lambda found: _placeholder(found["type"], len(found["data"])), value)
+        return _without_urls(value)
     if isinstance(value, list):
         contents = sum(1 for item in value if _type(item) in _CONTENTS)
         return [_without_data(_known(item) if contents else item, kind) for item in value]
@@ -130,14 +147,16 @@ def _without_data(value: Any, kind: Any = None) -> Any:
     }
 
 
-def _type(item: Any) -> Any:
+def _type(item: object) -> object:
     return item.get("type") if isinstance(item, dict) else None
 
 
-def _known(item: Any) -> Any:
-    """A content of a message; one of a type that nobody knows becomes a placeholder."""
-    kind = _type(item)
-    if not isinstance(kind, str) or kind in _CONTENTS or any(isinstance(item.get(key), str) for key in _PAYLOADS):
+def _known(item: object) -> object:
+    """A content of a message; one of an unknown type becomes a placeholder."""
+    kind = item.get("type") if isinstance(item, dict) else None
+    if not isinstance(item, dict) or not isinstance(kind, str) or kind in _CONTENTS:
+        return item
+    if any(isinstance(item.get(key), str) for key in _PAYLOADS):
         return item
     return f"<content of the unknown type {kind[:80]!r}, {len(_dumped(item)):,} characters, not shown>"
 
@@ -145,33 +164,33 @@ def _known(item: Any) -> Any:
 # -- cutting -----------------------------------------------------------------------------------------------------
 
 
-def _note(kept: int, total: int, what: str = "") -> str:
+def _note(characters: int, total: int, what: str = "") -> str:
     more = f"; {what}" if what else ""
-    return f"[cut: {kept:,} of {total:,} characters are shown{more}. Ask for less, or for the part you need.]"
+    return f"[cut: {characters:,} of {total:,} characters are shown{more}. Ask for less, or for the part you need.]"
 
 
 def _cut_text(text: str, most: int) -> str:
-    """The beginning of a text, up to the end of a line where that does not lose half of it, and a note."""
+    """The beginning of a text, up to the end of a line unless that loses half of it, and a note."""
     lines = text.count("\n") + 1
 
-    def note(kept: str) -> str:
-        what = f"{kept.count(chr(10)) + 1:,} of {lines:,} lines" if lines > 1 else ""
-        return _note(len(kept), len(text), what)
+    def note(beginning: str) -> str:
+        what = f"{beginning.count(chr(10)) + 1:,} of {lines:,} lines" if lines > 1 else ""
+        return _note(len(beginning), len(text), what)
 
     room = most - len(note(text)) - 1
-    kept = text[:room]
+    beginning = text[:room]
     end = text.rfind("\n", 0, room + 1)
     if end >= room // 2:
-        kept = text[:end]
-    return f"{kept}\n{note(kept)}"
+        beginning = text[:end]
+    return f"{beginning}\n{note(beginning)}"
 
 
-def _cut_json(value: Any, text: str, most: int) -> str | None:
-    """JSON without the elements that have no room, valid, with a note in it; None where nothing sensible would stay."""
+def _cut_json(value: JsonContainer, text: str, most: int) -> str | None:
+    """Valid JSON without the elements that have no room, with a note; None if nothing sensible would be left."""
     things = "elements" if isinstance(value, list) else "members"
 
-    def note(kept: int, parts: int) -> str:
-        return _note(kept, len(text), f"{parts:,} of {len(value):,} {things}")
+    def note(characters: int, parts: int) -> str:
+        return _note(characters, len(text), f"{parts:,} of {len(value):,} {things}")
 
     room = most - len(_dumped({"[cut]": note(len(text), len(value))})) - 2
     cut = _fitted(value, room)
@@ -184,12 +203,12 @@ def _cut_json(value: Any, text: str, most: int) -> str | None:
     return _dumped({**cut, "[cut]": note(len(_dumped(cut)), len(cut))})
 
 
-def _count(kept: int, total: int, things: str) -> str:
-    return f"[{kept:,} of {total:,} {things}]"
+def _count(number: int, total: int, things: str) -> str:
+    return f"[{number:,} of {total:,} {things}]"
 
 
-def _fitted(value: Any, room: int) -> Any:
-    """The value with so much left out that its JSON has at most `room` characters; None where nothing fits."""
+def _fitted(value: object, room: int) -> Any:
+    """The value with so much left out that its JSON has at most `room` characters; None if nothing fits."""
     size = len(_dumped(value))
     if size <= room:
         return value
@@ -211,39 +230,39 @@ def _fitted_text(text: str, room: int) -> str | None:
     return None
 
 
-def _fitted_list(items: list[Any], room: int) -> list[Any] | None:
-    """The first elements, and how many there are."""
+def _fitted_list(items: Sequence[object], room: int) -> list[object] | None:
+    """The first elements, and a text that counts them."""
     left = room - len(_dumped([_count(len(items), len(items), "elements")]))
-    kept: list[Any] = []
+    fitting: list[object] = []
     for item in items:
         size = len(_dumped(item)) + 2
         if size > left:
-            if not kept and (part := _fitted(item, left - 2)) is not None:
-                kept.append(part)
+            if not fitting and (part := _fitted(item, left - 2)) is not None:
+                fitting.append(part)
             break
-        kept.append(item)
+        fitting.append(item)
         left -= size
-    return [*kept, _count(len(kept), len(items), "elements")] if kept else None
+    return [*fitting, _count(len(fitting), len(items), "elements")] if fitting else None
 
 
-def _fitted_object(members: dict[str, Any], room: int) -> dict[str, Any] | None:
-    """The members, in their order: small ones stay whole, large ones share what room is left, as far as it goes."""
+def _fitted_object(members: Mapping[str, object], room: int) -> dict[str, object] | None:
+    """The members, in their order: small ones stay whole, and large ones share the room that is left."""
     sizes = {key: len(_dumped({key: item})) for key, item in members.items()}
     left = room - 2 - len(_dumped({"[cut]": _count(len(members), len(members), "members")}))
-    kept: dict[str, Any] = {}
+    fitting: dict[str, object] = {}
     large = sorted(sizes, key=sizes.__getitem__)
     while large and sizes[large[0]] <= left // len(large):
         key = large.pop(0)
-        kept[key] = members[key]
+        fitting[key] = members[key]
         left -= sizes[key]
-    rest = [key for key in members if key not in kept]
+    rest = [key for key in members if key not in fitting]
     for number, key in enumerate(rest):
         share = max(left // (len(rest) - number), min(left, ENOUGH))
         part = _fitted(members[key], share - len(_dumped(key)) - 4)
         if part is not None:
-            kept[key] = part
+            fitting[key] = part
             left -= len(_dumped({key: part}))
-    if not kept:
+    if not fitting:
         return None
-    count = {} if len(kept) == len(members) else {"[cut]": _count(len(kept), len(members), "members")}
-    return {**{key: kept[key] for key in members if key in kept}, **count}
+    count = {} if len(fitting) == len(members) else {"[cut]": _count(len(fitting), len(members), "members")}
+    return {**{key: fitting[key] for key in members if key in fitting}, **count}

@@ -1,32 +1,35 @@
 """Usage: what model calls cost, by purpose, model and actor, and a quota for each actor.
 
-The loop writes a `ModelCalled` for every call, whatever comes of it: these are the rows. Prices are data with a date
-and a source; what is not in the table has no price, which is not a price of nothing.
+The loop records a `ModelCalled` for every call, whatever comes of it: these are the rows. Prices are data with a date
+and a source. A model that is not in the table has no known price, which is not the same as costing nothing.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Literal
+from typing import Literal, TypeAlias
 
 from toolsearch.calls import Caller
 from toolsearch.errors import SetupError, ToolSearchError
 from toolsearch.events.facts import Ending, Event, ModelCalled, Reply, Usage
 from toolsearch.events.requests import CallModel
-from toolsearch.protocols import Do, ModelSteps, Record
+from toolsearch.layers._shared import result_of
+from toolsearch.protocols import Layer, ModelSteps, Record
 from toolsearch.support import checks
 
-__all__ = ["PRICES", "Price", "Quota", "Total", "cost", "usage", "usage_summary", "usage_table"]
+__all__ = ["PRICES", "Price", "Quota", "UsageTotal", "cost", "usage", "usage_summary", "usage_table"]
+
+By: TypeAlias = Literal["purpose", "model", "actor"]
 
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """US dollars for a million tokens that went in, that came from the cache, and that came out; when and where said.
+    """US dollars per million tokens of input, of input from the cache, and of output; with a date and a source.
 
-    Tokens written into a cache count as those that went in.
+    Tokens that are written into a cache count as input.
     """
 
     input: float
@@ -42,8 +45,8 @@ class Price:
         checks.text("source", self.source)
 
 
-# Gathered by hand, not fetched from a provider: check them before you bill anybody, and pass your own as `prices`. A
-# model whose price depends on a request's length is left out.
+# Collected by hand, not fetched from a provider: check them before you bill anybody, and pass your own as `prices`. A
+# model whose price depends on the length of a request is left out.
 _ANTHROPIC = {
     "claude-opus-5-5": (4.0, 0.2, 20.0),
     "claude-opus-5": (5.0, 0.5, 25.0),
@@ -80,38 +83,38 @@ _VERSION = re.compile(r"-(?:\d{4}-?\d{2}-?\d{2}|latest)")
 
 
 def cost(rows: ModelCalled | Iterable[Event], prices: Mapping[str, Price] = PRICES) -> float | None:
-    """What a model call, or all in a journal, cost, in US dollars; None where the price of one is not known.
+    """What a model call, or all of those in a journal, cost in US dollars; None if the price of one is not known.
 
-    `limits(cost=…, price=cost)` takes it as it is.
+    It can be passed as it is: `limits(cost=…, price=cost)`.
     """
     if not isinstance(rows, ModelCalled):
         each = [cost(row, prices) for row in rows if isinstance(row, ModelCalled)]
         return None if None in each else sum(filter(None, each), 0.0)
-    price, spent = _price(rows.model, prices), rows.usage
+    price, used = _price(rows.model, prices), rows.usage
     if price is None:
         return None
-    fresh = max(0, spent.input_tokens - spent.cached_tokens)
-    dollars = fresh * price.input + spent.cached_tokens * price.cached + spent.output_tokens * price.output
+    fresh = max(0, used.input_tokens - used.cached_tokens)
+    dollars = fresh * price.input + used.cached_tokens * price.cached + used.output_tokens * price.output
     return dollars / 1_000_000
 
 
 def _price(model: str, prices: Mapping[str, Price]) -> Price | None:
-    """The price of this very name, of the one it is a dated version of, or of the longest pattern `name*`."""
+    """The price of exactly this name, of the model it is a dated version of, or of the longest pattern `name*`."""
     if model in prices:
         return prices[model]
-    found = [name for name in prices if model.startswith(name) and _VERSION.fullmatch(model, len(name))]
-    found = found or [name for name in prices if name.endswith("*") and model.startswith(name[:-1])]
-    return prices[max(found, key=len)] if found else None
+    names = [name for name in prices if model.startswith(name) and _VERSION.fullmatch(model, len(name))]
+    names = names or [name for name in prices if name.endswith("*") and model.startswith(name[:-1])]
+    return prices[max(names, key=len)] if names else None
 
 
-# -- looking at it -----------------------------------------------------------------------------------------------
+# -- summaries ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class Total:
-    """Of some model calls: tokens and number, failed ones, seconds, and what those with a known price cost.
+class UsageTotal:
+    """The total of some model calls: tokens and number, failed calls, seconds, and the cost of those with a price.
 
-    `cost` is None where no price is known; `unpriced` calls are not in it.
+    `cost` is None if no price is known; `unpriced` calls are not part of it.
     """
 
     usage: Usage = field(default_factory=Usage)
@@ -123,9 +126,9 @@ class Total:
 
 def usage_summary(
     journal: Iterable[Event],
-    by: Literal["purpose", "model", "actor"] = "purpose",
+    by: By = "purpose",
     prices: Mapping[str, Price] = PRICES,
-) -> dict[str, Total]:
+) -> dict[str, UsageTotal]:
     """What the model calls in a journal cost, by purpose, model or actor, in the order of the first call of each."""
     if by not in ("purpose", "model", "actor"):
         raise SetupError(f"by must be 'purpose', 'model' or 'actor', not {by!r}")
@@ -133,26 +136,26 @@ def usage_summary(
     for row in journal:
         if isinstance(row, ModelCalled):
             rows.setdefault(getattr(row, by), []).append(row)
-    return {key: _total(mine, prices) for key, mine in rows.items()}
+    return {key: _total(each, prices) for key, each in rows.items()}
 
 
-def _total(rows: list[ModelCalled], prices: Mapping[str, Price]) -> Total:
-    known = [each for row in rows if (each := cost(row, prices)) is not None]
-    return Total(
-        sum((row.usage for row in rows), Usage()),
-        sum(1 for row in rows if row.error),
-        sum(row.seconds for row in rows),
-        sum(known) if known else None,
-        len(rows) - len(known),
+def _total(rows: list[ModelCalled], prices: Mapping[str, Price]) -> UsageTotal:
+    costs = [each for row in rows if (each := cost(row, prices)) is not None]
+    return UsageTotal(
+        usage=sum((row.usage for row in rows), Usage()),
+        errors=sum(1 for row in rows if row.error),
+        seconds=sum(row.seconds for row in rows),
+        cost=sum(costs) if costs else None,
+        unpriced=len(rows) - len(costs),
     )
 
 
 def usage_table(
     journal: Iterable[Event],
-    by: Literal["purpose", "model", "actor"] = "purpose",
+    by: By = "purpose",
     prices: Mapping[str, Price] = PRICES,
 ) -> str:
-    """`summary` as plain text for a terminal, with a last line for all of it; "?" is a price that is not known."""
+    """`usage_summary` as plain text for a terminal, with a last line for the whole; "?": a price is not known."""
     rows = [event for event in journal if isinstance(event, ModelCalled)]
     lines: list[tuple[str, ...]] = [(by, "calls", "failed", "input", "cached", "output", "seconds", "US dollars")]
     lines += [_line(key or "-", total) for key, total in usage_summary(rows, by, prices).items()]
@@ -164,11 +167,11 @@ def usage_table(
     )
 
 
-def _line(key: str, total: Total) -> tuple[str, ...]:
-    spent = total.usage
+def _line(key: str, total: UsageTotal) -> tuple[str, ...]:
+    used = total.usage
     money = "?" if total.cost is None else f"{total.cost:.4f}" + (" + ?" if total.unpriced else "")
-    tokens = (spent.input_tokens, spent.cached_tokens, spent.output_tokens)
-    return key, f"{spent.calls:,}", f"{total.errors:,}", *(f"{n:,}" for n in tokens), f"{total.seconds:.1f}", money
+    tokens = (used.input_tokens, used.cached_tokens, used.output_tokens)
+    return key, f"{used.calls:,}", f"{total.errors:,}", *(f"{n:,}" for n in tokens), f"{total.seconds:.1f}", money
 
 
 # -- quotas ------------------------------------------------------------------------------------------------------
@@ -188,34 +191,41 @@ class Quota:
         checks.number("cost", self.cost, "a number of dollars", least=0, none="for no bound")
 
 
-def usage(quota: Quota | Callable[[Caller | None], Any], *, prices: Mapping[str, Price] = PRICES) -> Any:
+NOTHING_LEFT = "there is nothing left for this user"
+
+Allowance: TypeAlias = Quota | bool | str  # a text says what is used up
+QuotaOf: TypeAlias = Callable[[Caller | None], Allowance | Awaitable[Allowance]]
+
+
+def usage(quota: Quota | QuotaOf, *, prices: Mapping[str, Price] = PRICES) -> Layer:
     """A layer that asks before each model call whether its actor, the caller's user, may still make one.
 
-    `quota` is a `Quota` for every actor, counted in the conversation, or a function from the caller, sync or async: it
-    returns a `Quota`, True, or False or a text that says what is used up, out of a ledger of your own that an observer
-    fills (`observe=`: a `ModelCalled` for each call). Over it the turn ends with the reason "quota"; a helper's call (a
-    summary, a repair) raises `ToolSearchError`. A quota of cost needs a price for every model: else `SetupError` is
-    raised. Put it last in the list, so that no call passes it by. The calls of one step count from the next step on.
+    `quota` is a `Quota` for every actor, counted in the conversation, or a function from the caller, sync or async. The
+    function returns a `Quota`, True, False, or a text that says what is used up; it may read a ledger of your own,
+    which an observer fills (`observe=` gets a `ModelCalled` for each call). When the quota is used up, the turn ends
+    with the reason "quota"; a helper's call (a summary, a repair) raises `ToolSearchError`. A quota of cost needs a
+    price for every model, otherwise `SetupError` is raised. Put this layer last in the list, so that it sees every
+    call. The calls of one step count from the next step on.
     """
     if not isinstance(quota, Quota):
         checks.function("quota", quota, "from a Caller to a Quota, True or False, or a Quota")
-    given = checks.table("prices", prices, "prices")
-    for name, price in given.items():
+    table = checks.table("prices", prices, "prices")
+    for name, price in table.items():
         checks.instance(f"prices[{name!r}]", price, Price, "a Price")
-    return _Usage(quota, given)
+    return _Usage(quota, table)
 
 
 @dataclass(frozen=True)
 class _Usage:
-    quota: Quota | Callable[[Caller | None], Any]
+    quota: Quota | QuotaOf
     prices: Mapping[str, Price]
     name: str = "usage"
 
     def around_model(self, request: CallModel) -> ModelSteps:
-        told: Any = self.quota
-        if not isinstance(told, Quota):
-            told = yield Do(partial(told, request.caller))
-        used_up = self._used_up(told, request)
+        allowance: object = self.quota
+        if not isinstance(self.quota, Quota):
+            allowance = yield from result_of(partial(self.quota, request.caller))
+        used_up = self._used_up(allowance, request)
         if not used_up:
             return (yield request)
         text = f"The quota is used up: {used_up}."
@@ -224,23 +234,32 @@ class _Usage:
         yield Record(Ending("quota", text, self.name))
         return Reply(text, stop="ended")
 
-    def _used_up(self, told: Any, request: CallModel) -> str:
-        """What is used up; empty where nothing is."""
-        if isinstance(told, bool):
-            return "" if told else "there is nothing left for this user"
-        if isinstance(told, str):
-            return told.rstrip(".") or "there is nothing left for this user"
-        if not isinstance(told, Quota):
-            raise SetupError(f"the function for a quota gave {told!r} where a Quota, True, False or a text is needed")
-        actor = (request.caller.user if request.caller else None) or ""
-        rows = [e for e in request.turn.journal if isinstance(e, ModelCalled) and e.actor == actor]
-        spent = sum((row.usage for row in rows), Usage())
-        if told.calls is not None and spent.calls >= told.calls:
-            return f"{spent.calls:,} of {told.calls:,} model calls"
-        if told.tokens is not None and spent.tokens >= told.tokens:
-            return f"{spent.tokens:,} of {told.tokens:,} tokens"
-        if told.cost is not None and (paid := self._paid(rows)) >= told.cost:
-            return f"{paid:.4g} of {told.cost:.4g} US dollars"
+    def _used_up(self, allowance: object, request: CallModel) -> str:
+        """What is used up; empty if the call may be made."""
+        match allowance:
+            case True:
+                return ""
+            case False:
+                return NOTHING_LEFT
+            case str():
+                return allowance.rstrip(".") or NOTHING_LEFT
+            case Quota():
+                actor = (request.caller.user if request.caller else None) or ""
+                rows = [e for e in request.turn.journal if isinstance(e, ModelCalled) and e.actor == actor]
+                return self._exhausted(allowance, rows)
+            case _:
+                wanted = "a Quota, True, False or a text is needed"
+                raise SetupError(f"the function for a quota returned {allowance!r} where {wanted}")
+
+    def _exhausted(self, quota: Quota, rows: list[ModelCalled]) -> str:
+        """Which bound of the quota these calls have reached; empty if none."""
+        used = sum((row.usage for row in rows), Usage())
+        if quota.calls is not None and used.calls >= quota.calls:
+            return f"{used.calls:,} of {quota.calls:,} model calls"
+        if quota.tokens is not None and used.tokens >= quota.tokens:
+            return f"{used.tokens:,} of {quota.tokens:,} tokens"
+        if quota.cost is not None and (paid := self._paid(rows)) >= quota.cost:
+            return f"{paid:.4g} of {quota.cost:.4g} US dollars"
         return ""
 
     def _paid(self, rows: list[ModelCalled]) -> float:

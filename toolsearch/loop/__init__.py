@@ -1,9 +1,11 @@
 """The agent loop: a conversation as a state machine, and drivers that do what it asks for.
 
-agent         Agent: the front door, and the two drivers        conversation   facts in, commands out
-turn_loop     one turn, written once as a generator             effects        what it asks of its driver
-activities    what runs in threads or tasks                     resumption     going on where a journal ends
-layering      layers around a step, written once for sync and async
+agent         Agent: the front door                            conversation  facts in, commands out: the state machine
+turn_loop     one turn, written once as a generator            model_step    one reply of a model
+round_step    one round of calls                               turn_io       what a turn does through its driver
+effects       what the loop asks of its driver                 drivers       the two: with threads, and with tasks
+activities    what runs in the background                      resumption    going on where a journal ends
+layering      layers around a step, for sync and async         trampoline    what sends into a generator
 """
 
 from toolsearch.loop.agent import Agent

@@ -1,34 +1,33 @@
-"""The front door of the loop: an agent, and the two drivers that run its turns, with threads and with tasks."""
+"""The front door of the loop: an agent, which drives conversations and keeps none itself."""
 
 from __future__ import annotations
 
 import asyncio
-import math
 import queue
 import secrets
 import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from toolsearch.calls import Caller
+from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.functions import is_async
 from toolsearch.errors import SetupError, StateError
 from toolsearch.events.facts import UserSaid
-from toolsearch.events.journal import read_events, stored
-from toolsearch.events.requests import CallModel, Decision
+from toolsearch.events.journal import read_events
+from toolsearch.events.requests import Decision
 from toolsearch.loop.conversation import Conversation
-from toolsearch.loop.effects import Cancelled, Drop, Emit, Item, Receive, Spawn, Store, Visible
-from toolsearch.loop.layering import checked
+from toolsearch.loop.drivers import adrive_turn, drive_turn
+from toolsearch.loop.effects import InboxItem, StreamEvent
+from toolsearch.loop.layering import checked_layers
 from toolsearch.loop.resumption import RunRequest
-from toolsearch.loop.turn_loop import Program, Result, TurnLoop
-from toolsearch.protocols import JournalStore
+from toolsearch.loop.turn_io import AgentParts
+from toolsearch.loop.turn_loop import Result, TurnLoop
+from toolsearch.protocols import JournalStore, Layer, Model, Observer, StoreLayer
 from toolsearch.stores.recent import RecentJournals
 from toolsearch.support import checks
-from toolsearch.support.context import in_conversation
 from toolsearch.support.text import clean
-from toolsearch.support.threads import in_thread, start
 from toolsearch.tool_search import ToolSearch
 
 __all__ = ["Agent"]
@@ -46,12 +45,12 @@ class Agent:
 
     def __init__(
         self,
-        model: Callable[[CallModel], Any],
-        search: ToolSearch | Any,
+        model: Model,
+        search: ToolSearch | Catalog | Iterable[Any],
         *,
         system: str = "",
-        layers: Iterable[Any] = (),
-        observe: Callable[[Any], Any] | Iterable[Callable[[Any], Any]] = (),
+        layers: Iterable[Layer] = (),
+        observe: Observer | Iterable[Observer] = (),
         store: JournalStore | None = None,
         defaults: bool = True,
         clock: Callable[[], float] = time.time,
@@ -62,14 +61,15 @@ class Agent:
         checks.flag("defaults", defaults)
         checks.function("clock", clock, "that gives seconds since the epoch")
         found = search if isinstance(search, ToolSearch) else ToolSearch(search)
-        chosen = checked(layers)
+        chosen = checked_layers(layers)
         if defaults:
             from toolsearch.layers._defaults import default_layers
 
             chosen = [*default_layers(chosen), *chosen]
-        self.program = Program(model, found, system, chosen, _observers(observe), clock)
+        self.parts = AgentParts(model, found, system, chosen, _observers(observe), clock)
         self._live: dict[str, TurnLoop] = {}
-        own = store if store is not None else _found_store(chosen)
+        brought = next((each.store for each in chosen if isinstance(each, StoreLayer) and each.store is not None), None)
+        own = store if store is not None else brought
         self.store: JournalStore = own if own is not None else RecentJournals(found.settings.max_sessions, self._live)
         self._lock = threading.Lock()
 
@@ -99,10 +99,10 @@ class Agent:
         decisions: Mapping[str, Decision | bool] | None = None,
     ) -> Result:
         """As `run`, for async code."""
-        result: Any = None
-        async for shown in self.astream(said, conversation_id=conversation_id, caller=caller, decisions=decisions):
-            result = shown
-        return result  # type: ignore[no-any-return]
+        result: StreamEvent | Result | None = None
+        async for event in self.astream(said, conversation_id=conversation_id, caller=caller, decisions=decisions):
+            result = event
+        return result  # type: ignore[return-value]  # the last one is
 
     def stream(
         self,
@@ -111,46 +111,13 @@ class Agent:
         conversation_id: str | None = None,
         caller: Caller | None = None,
         decisions: Mapping[str, Decision | bool] | None = None,
-    ) -> Iterator[Visible | Result]:
+    ) -> Iterator[StreamEvent | Result]:
         """As `run`, giving every event as it happens, and the result at the end. Closing it cancels the turn."""
-        inbox: queue.SimpleQueue[Item] = queue.SimpleQueue()
-        wish = RunRequest(_id(conversation_id), caller, _said(said), {} if decisions is None else decisions)
-        turn = self._begin(wish, inbox.put)
-        answer: Any = None
-        error: BaseException | None = None
-        closing: BaseException | None = None
+        inbox: queue.SimpleQueue[InboxItem] = queue.SimpleQueue()
+        request = RunRequest(_id(conversation_id), caller, _said(said), {} if decisions is None else decisions)
+        turn = self._begin(request, inbox.put)
         try:
-            turn.take(read_events(self.store.load(turn.id)) if conversation_id else [])
-            steps, context = turn.steps(), in_conversation(turn.id)
-            while True:
-                try:
-                    need = context.run(steps.send, answer) if error is None else context.run(steps.throw, error)
-                except StopIteration as end:
-                    if closing is not None:
-                        raise closing from None
-                    yield end.value
-                    return
-                except BaseException:
-                    if closing is not None:  # whoever left gets what made him leave
-                        raise closing from None
-                    raise
-                answer = error = None
-                try:
-                    match need:
-                        case Emit() if closing is None:
-                            yield need.event
-                        case Store():
-                            self._append(turn, need)
-                        case Receive():
-                            answer = _next_item(inbox, need.seconds)
-                        case Spawn():
-                            context.run(start, partial(_run, need, inbox.put))
-                        case _:
-                            pass  # nothing is shown any more, and a thread cannot be stopped
-                except (GeneratorExit, KeyboardInterrupt) as raised:
-                    error, closing = None if closing else Cancelled(), raised
-                except BaseException as raised:
-                    error = raised
+            yield from drive_turn(turn, self.store, inbox, is_stored=bool(conversation_id))
         finally:
             self._end(turn)
 
@@ -161,59 +128,25 @@ class Agent:
         conversation_id: str | None = None,
         caller: Caller | None = None,
         decisions: Mapping[str, Decision | bool] | None = None,
-    ) -> AsyncIterator[Visible | Result]:
+    ) -> AsyncIterator[StreamEvent | Result]:
         """As `stream`, for async code."""
         loop = asyncio.get_running_loop()
-        inbox: asyncio.Queue[Item] = asyncio.Queue()
+        inbox: asyncio.Queue[InboxItem] = asyncio.Queue()
 
-        def post(item: Item) -> None:
+        def post(item: InboxItem) -> None:
             loop.call_soon_threadsafe(inbox.put_nowait, item)
 
-        wish = RunRequest(_id(conversation_id), caller, _said(said), {} if decisions is None else decisions)
-        turn = self._begin(wish, post)
-        answer: Any = None
-        error: BaseException | None = None
-        closing: BaseException | None = None
-        tasks: dict[int, asyncio.Task[None]] = {}
+        request = RunRequest(_id(conversation_id), caller, _said(said), {} if decisions is None else decisions)
+        turn = self._begin(request, post)
+        events = adrive_turn(turn, self.store, inbox, is_stored=bool(conversation_id))
         try:
-            turn.take(read_events(await self._aload(turn.id)) if conversation_id else [])
-            steps, context = turn.steps(), in_conversation(turn.id)
-            while True:
-                try:
-                    need = context.run(steps.send, answer) if error is None else context.run(steps.throw, error)
-                except StopIteration as end:
-                    if closing is not None:
-                        raise closing from None
-                    yield end.value
-                    return
-                except BaseException:
-                    if closing is not None:  # whoever left gets what made him leave
-                        raise closing from None
-                    raise
-                answer = error = None
-                try:
-                    match need:
-                        case Emit() if closing is None:
-                            yield need.event
-                        case Store():
-                            await self._aappend(turn, need)
-                        case Receive():
-                            answer = await _next_item_async(inbox, need.seconds)
-                        case Spawn():
-                            running = _arun(need, inbox.put_nowait)
-                            tasks[need.key] = loop.create_task(running, context=context.copy())
-                        case Drop():
-                            tasks[need.key].cancel()
-                        case _:
-                            pass
-                except (GeneratorExit, asyncio.CancelledError, KeyboardInterrupt) as raised:
-                    error, closing = None if closing else Cancelled(), raised
-                except BaseException as raised:
-                    error = raised
+            async for event in events:
+                yield event
         finally:
-            for task in tasks.values():
-                task.cancel()
-            self._end(turn)
+            try:
+                await events.aclose()
+            finally:
+                self._end(turn)
 
     def cancel(self, conversation_id: str) -> bool:
         """Stops the turn of a conversation, from any thread; says whether one was going on.
@@ -230,34 +163,15 @@ class Agent:
         """A conversation as its journal has it now: its transcript, what is waiting, what it has found."""
         conversation_id = _id(conversation_id)
         facts = read_events(self.store.load(conversation_id))
-        return Conversation.replay(self.program.search, facts, conversation_id=conversation_id, caller=caller)
+        return Conversation.replay(self.parts.search, facts, conversation_id=conversation_id, caller=caller)
 
-    def _append(self, turn: TurnLoop, need: Store) -> None:
-        facts = [stored(event) for event in need.events]
-        try:
-            self.store.append(turn.id, need.position, facts)
-        except KeyboardInterrupt:  # it came before the write, or after it
-            if len(self.store.load(turn.id)) == need.position:
-                self.store.append(turn.id, need.position, facts)
-            raise
-
-    async def _aappend(self, turn: TurnLoop, need: Store) -> None:
-        if getattr(self.store, "in_memory", False):  # a thread would cost more than the write
-            self._append(turn, need)
-        else:
-            await _finished(in_thread(partial(self._append, turn, need)))
-
-    async def _aload(self, conversation_id: str) -> list[dict[str, Any]]:
-        load = partial(self.store.load, conversation_id)
-        return load() if getattr(self.store, "in_memory", False) else await in_thread(load)
-
-    def _begin(self, wish: RunRequest, post: Callable[[Item], None]) -> TurnLoop:
+    def _begin(self, request: RunRequest, post: Callable[[InboxItem], None]) -> TurnLoop:
         with self._lock:
-            if wish.conversation_id in self._live:
+            if request.conversation_id in self._live:
                 raise StateError(
-                    f"the conversation {wish.conversation_id!r} is being worked on: wait for it, or cancel it first"
+                    f"the conversation {request.conversation_id!r} is being worked on: wait for it, or cancel it first"
                 )
-            turn = self._live[wish.conversation_id] = TurnLoop(self.program, wish, post)
+            turn = self._live[request.conversation_id] = TurnLoop(self.parts, request, post)
         return turn
 
     def _end(self, turn: TurnLoop) -> None:
@@ -266,7 +180,7 @@ class Agent:
                 del self._live[turn.id]
 
     def __repr__(self) -> str:
-        return f"Agent({self.program.search!r}, {len(self.program.layers)} layers)"
+        return f"Agent({self.parts.search!r}, {len(self.parts.layers)} layers)"
 
 
 def _observers(observe: Any) -> list[Callable[[Any], Any]]:
@@ -298,65 +212,3 @@ def _said(said: str | UserSaid | None) -> UserSaid | None:
     if not isinstance(text, str):
         raise SetupError(f"the text of UserSaid must be text, not {text!r}")
     return said
-
-
-# -- doing what the loop needs -----------------------------------------------------------------------------------
-
-
-def _run(need: Spawn, put: Callable[[Item], None]) -> None:
-    """An activity in its thread."""
-    try:
-        value = need.activity.run(lambda posted: put(Item(need.key, posted)))
-    except BaseException as error:
-        put(Item(need.key, done=True, error=error))
-    else:
-        put(Item(need.key, done=True, value=value))
-
-
-async def _arun(need: Spawn, put: Callable[[Item], None]) -> None:
-    """An activity as a task."""
-    try:
-        value = await need.activity.arun(lambda posted: put(Item(need.key, posted)))
-    except asyncio.CancelledError:
-        put(Item(need.key, done=True, error=RuntimeError("it was cancelled from inside")))
-        raise
-    except BaseException as error:
-        put(Item(need.key, done=True, error=error))
-    else:
-        put(Item(need.key, done=True, value=value))
-
-
-def _next_item(inbox: queue.SimpleQueue[Item], seconds: float | None) -> Item | None:
-    """Wakes up now and then: an interrupt from the keyboard may come just before the wait, or not end it at all."""
-    until = math.inf if seconds is None else time.monotonic() + seconds
-    while True:
-        try:
-            return inbox.get(timeout=max(0.0, min(0.5, until - time.monotonic())))
-        except queue.Empty:
-            if time.monotonic() >= until:
-                return None
-
-
-async def _next_item_async(inbox: asyncio.Queue[Item], seconds: float | None) -> Item | None:
-    try:
-        return await (inbox.get() if seconds is None else asyncio.wait_for(inbox.get(), seconds))
-    except TimeoutError:
-        return None
-
-
-async def _finished(write: Awaitable[None]) -> None:
-    """Waits for a write to its end, even if the task is cancelled meanwhile: facts are stored one after another."""
-    running = asyncio.ensure_future(write)
-    cancelled: asyncio.CancelledError | None = None
-    while not running.done():
-        try:
-            await asyncio.wait([running])
-        except asyncio.CancelledError as error:
-            cancelled = error
-    running.result()
-    if cancelled is not None:
-        raise cancelled
-
-
-def _found_store(layers: Iterable[Any]) -> JournalStore | None:
-    return next((layer.store for layer in layers if getattr(layer, "store", None) is not None), None)

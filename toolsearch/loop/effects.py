@@ -2,27 +2,41 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 from toolsearch.events.facts import Event, ReplyDiscarded, TextDelta
 from toolsearch.loop.activities import Activity
 
-__all__ = ["CANCEL", "Cancelled", "Drop", "Emit", "Item", "Overdue", "Receive", "Spawn", "Store", "Visible"]
+__all__ = [
+    "CANCEL",
+    "Abandon",
+    "Append",
+    "Cancelled",
+    "Effect",
+    "Effects",
+    "Emit",
+    "InboxItem",
+    "Overdue",
+    "Receive",
+    "Spawn",
+    "StreamEvent",
+]
 
-Visible = Event | TextDelta | ReplyDiscarded
+StreamEvent = Event | TextDelta | ReplyDiscarded
 
 
 @dataclass(frozen=True, slots=True)
 class Emit:
     """Show an event."""
 
-    event: Visible
+    event: StreamEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
-    """Keep facts, the first of which has this place in the journal."""
+class Append:
+    """Append facts to the stored journal, the first of which has this place in it."""
 
     position: int
     events: tuple[Event, ...]
@@ -37,21 +51,26 @@ class Receive:
 
 @dataclass(frozen=True, slots=True)
 class Spawn:
-    """Run an activity beside; what it posts carries the key."""
+    """Start an activity in the background; what it posts carries the key."""
 
     key: int
     activity: Activity
 
 
 @dataclass(frozen=True, slots=True)
-class Drop:
+class Abandon:
     """Stop an activity, if that can be done; nobody waits for it any more."""
 
     key: int
 
 
+Effect: TypeAlias = Emit | Append | Receive | Spawn | Abandon
+T = TypeVar("T")
+Effects: TypeAlias = Generator[Effect, Any, T]
+
+
 @dataclass(frozen=True, slots=True)
-class Item:
+class InboxItem:
     """Something an activity posted, or how it ended."""
 
     key: int
@@ -69,4 +88,4 @@ class Overdue(Cancelled):
     """The turn's own time is over."""
 
 
-CANCEL = Item(-1)
+CANCEL = InboxItem(-1)

@@ -12,7 +12,7 @@ something else. It may yield again (a retry), or not at all (a refusal). It does
     Record(fact)              to write a fact into the journal; what a layer must remember is a `Noted`
     Within(seconds, request)  to have a request done in time; it raises `TimeoutError` otherwise
 
-Beside these a layer may have
+Besides these a layer may have
 
     buffers = True            it may change or refuse a reply: nothing of one is shown before it is whole
     pieces()                  for each reply an object that changes it while it comes in: `take(delta)` and, at its end,
@@ -33,10 +33,11 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from toolsearch.errors import SetupError
-from toolsearch.protocols import Do, Record, Sleep, Within
+from toolsearch.loop.trampoline import Trampoline
+from toolsearch.protocols import Do, Layer, NamedLayer, Record, Sleep, StoreLayer, Within
 from toolsearch.support.checks import shown
 from toolsearch.support.threads import in_thread, within
 
@@ -45,180 +46,187 @@ if TYPE_CHECKING:
 
 __all__ = [
     "SEAMS",
+    "Perform",
     "adrive",
-    "checked",
+    "arun_function",
+    "checked_layers",
     "drive",
     "layered",
+    "name_of",
+    "run_function",
 ]
 
 log = logging.getLogger("toolsearch")
 
 SEAMS = ("around_run", "around_round", "around_model", "around_tool")
-Steps = Generator[Any, Any, Any]
+
+RequestT = TypeVar("RequestT")
 
 
 @dataclass(frozen=True, slots=True)
-class Perform:
+class Perform(Generic[RequestT]):
     """The innermost step: the request as the layers left it. Only a driver sees it."""
 
-    request: Any
+    request: RequestT
     seconds: float | None = None
 
 
-def layered(
-    layers: Iterable[Any], seam: str, failed: Callable[[Any, Any, BaseException], Any] | None = None
-) -> Callable[[Any], Steps]:
-    """A function from a request to the steps of all layers that have this seam, around the innermost one.
+# What all layers of a seam yield together: the innermost request, and their own work. What they return is whatever the
+# outermost layer made of it, which the driver judges.
+Wanted = Perform[RequestT] | Sleep | Do | Record
+Steps = Generator[Wanted[RequestT], Any, Any]
+Inner = Callable[[RequestT], Steps[RequestT]]
 
-    `failed(layer, request, error)` gives what takes the place of the answer of a layer that raises by itself; it may
-    raise, as happens without it.
-    """
-    steps: Callable[[Any], Steps] = _innermost
+Failed = Callable[[Layer, RequestT, BaseException], object]
+"""Gives what takes the place of the answer of a layer that raises by itself; it may raise."""
+
+Answered = Callable[[Layer, RequestT, "RequestT | None"], object]
+"""Hears which layer gave an answer, to what, and what it passed on inside last: None where it asked for nothing."""
+
+
+def layered(
+    layers: Iterable[Layer],
+    seam: str,
+    failed: Failed[RequestT] | None = None,
+    answered: Answered[RequestT] | None = None,
+) -> Inner[RequestT]:
+    """A function from a request to the steps of all layers that have this seam, around the innermost one."""
+    steps: Inner[RequestT] = _innermost
     for layer in reversed(list(layers)):
         if getattr(layer, seam, None) is not None:
-            steps = _around(layer, seam, steps, failed)
+            steps = _Around(layer, seam, steps, failed, answered)
     return steps
 
 
-def _innermost(request: Any) -> Steps:
+def _innermost(request: RequestT) -> Steps[RequestT]:
     return (yield Perform(request))
 
 
-def _around(
-    layer: Any, seam: str, inner: Callable[[Any], Steps], failed: Callable[[Any, Any, BaseException], Any] | None
-) -> Callable[[Any], Steps]:
-    around = getattr(layer, seam)
+@dataclass(frozen=True, slots=True)
+class _Around(Generic[RequestT]):
+    """The steps of one layer around those of the layers inside."""
 
-    def steps(request: Any) -> Steps:
-        running = around(request)
-        answer: Any = None
-        error: BaseException | None = None
-        from_inside = False  # whether the error is of the step, and not of the layer's own work
+    layer: Layer
+    seam: str
+    inner: Inner[RequestT]
+    failed: Failed[RequestT] | None
+    answered: Answered[RequestT] | None
+
+    def __call__(self, request: RequestT) -> Steps[RequestT]:
+        steps = Trampoline(getattr(self.layer, self.seam)(request))
+        passed: RequestT | None = None  # on to the layers inside
+        from_inside: BaseException | None = None  # an error of the step, and not of the layer's own work
         try:
-            while True:
-                try:
-                    wanted = running.send(answer) if error is None else running.throw(error)
-                except StopIteration as end:
-                    if seam != "around_round" or isinstance(end.value, Mapping):
-                        return end.value
-                    lost = SetupError(f"{seam} of {layer!r} gave {end.value!r}: return the answers by call id")
-                    if failed is None:
-                        raise lost from None
-                    return failed(layer, request, lost)
-                except Exception as raised:
-                    if failed is None or (from_inside and raised is error):
-                        raise
-                    return failed(layer, request, raised)
-                answer, error, from_inside = None, None, False
-                try:
+            while self._advance(steps, request, from_inside):
+                wanted, from_inside = steps.wanted, None
+                with steps:
                     if isinstance(wanted, Sleep | Do | Record):
-                        answer = yield wanted
+                        steps.answer = yield wanted
                         continue
                     bounded = isinstance(wanted, Within)
-                    given = wanted.request if bounded else wanted
-                    if not isinstance(given, type(request)):
-                        raise SetupError(_misyielded(layer, seam, given, request))
-                    from_inside = True
-                    answer = yield from _bounded(inner(given), wanted.seconds) if bounded else inner(given)
-                except GeneratorExit:
-                    raise
-                except BaseException as raised:
-                    error = raised
+                    passed = self._checked(wanted.request if bounded else wanted, request)
+                    inside = self.inner(passed)
+                    try:
+                        steps.answer = yield from _bounded(inside, wanted.seconds) if bounded else inside
+                    except Exception as error:
+                        from_inside = error
+                        raise
+            if self.answered is not None:
+                self.answered(self.layer, request, passed)
+            return steps.result
         finally:
             try:
-                running.close()
+                steps.close()
             except Exception:
-                log.exception("%s of %r failed while it was closed: it must not yield then", seam, layer)
+                log.exception("%s of %r failed while it was closed: it must not yield then", self.seam, self.layer)
 
-    return steps
+    def _advance(self, steps: Trampoline[Any, Any], request: RequestT, from_inside: BaseException | None) -> bool:
+        """Runs the layer on. Where it fails by itself, `failed` gives its answer; what came from inside is raised."""
+        try:
+            if steps.advance():
+                return True
+            if self.seam == "around_round" and not isinstance(steps.result, Mapping):
+                told = f"{self.seam} of {self.layer!r} gave {steps.result!r}: return the answers by call id"
+                raise SetupError(told)
+        except Exception as error:
+            if self.failed is None or error is from_inside:
+                raise
+            steps.result = self.failed(self.layer, request, error)
+        return False
+
+    def _checked(self, given: Any, request: RequestT) -> RequestT:
+        if not isinstance(given, type(request)):
+            raise SetupError(
+                f"{self.seam} of {self.layer!r} yielded {given!r}: yield what it was given, a "
+                f"{type(request).__name__}, or a changed copy, or Sleep, Do, Record, Within"
+            )
+        return given
 
 
-def _misyielded(layer: Any, seam: str, given: Any, request: Any) -> str:
-    return (
-        f"{seam} of {layer!r} yielded {given!r}: yield what it was given, a {type(request).__name__}, or a changed "
-        "copy, or Sleep, Do, Record, Within"
-    )
-
-
-def _bounded(steps: Steps, seconds: float) -> Steps:
+def _bounded(inner: Steps[RequestT], seconds: float) -> Steps[RequestT]:
     """The steps, with a bound on the innermost one."""
-    answer: Any = None
-    error: BaseException | None = None
-    while True:
-        try:
-            wanted = steps.send(answer) if error is None else steps.throw(error)
-        except StopIteration as end:
-            return end.value
-        answer = error = None
-        if isinstance(wanted, Perform):
-            bound = seconds if wanted.seconds is None else min(seconds, wanted.seconds)
-            wanted = Perform(wanted.request, bound)
-        try:
-            answer = yield wanted
-        except GeneratorExit:
-            steps.close()
-            raise
-        except BaseException as raised:
-            error = raised
+    steps = Trampoline(inner)
+    try:
+        while steps.advance():
+            with steps:
+                if isinstance(wanted := steps.wanted, Perform):
+                    bound = seconds if wanted.seconds is None else min(seconds, wanted.seconds)
+                    wanted = Perform(wanted.request, bound)
+                steps.answer = yield wanted
+        return steps.result
+    finally:
+        steps.close()
 
 
-def drive(steps: Steps, perform: Callable[[Any], Any], record: Callable[[Event], Any] = lambda _: None) -> Any:
+def drive(
+    inner: Steps[RequestT],
+    perform: Callable[[Perform[RequestT]], object],
+    record: Callable[[Event], object] = lambda _: None,
+) -> Any:
     """Runs steps to their end. `perform` does what they yield innermost."""
-    answer: Any = None
-    error: BaseException | None = None
-    while True:
-        try:
-            wanted = steps.send(answer) if error is None else steps.throw(error)
-        except StopIteration as end:
-            return end.value
-        answer = error = None
-        try:
-            match wanted:
-                case Sleep():
-                    time.sleep(max(0.0, wanted.seconds))
-                case Do() if (seconds := wanted.seconds) is not None:
-                    answer = within(partial(called, wanted.function), seconds)
-                case Do():
-                    answer = called(wanted.function)
-                case Record():
-                    answer = record(wanted.event)
-                case _:
-                    answer = perform(wanted)
-        except BaseException as raised:
-            error = raised
+    steps = Trampoline(inner)
+    while steps.advance():
+        with steps:
+            match steps.wanted:
+                case Sleep(seconds):
+                    time.sleep(max(0.0, seconds))
+                case Do(function, seconds):
+                    steps.answer = (
+                        run_function(function) if seconds is None else within(partial(run_function, function), seconds)
+                    )
+                case Record(event):
+                    steps.answer = record(event)
+                case Perform() as wanted:
+                    steps.answer = perform(wanted)
+    return steps.result
 
 
 async def adrive(
-    steps: Steps, perform: Callable[[Any], Awaitable[Any]], record: Callable[[Event], Any] = lambda _: None
+    inner: Steps[RequestT],
+    perform: Callable[[Perform[RequestT]], Awaitable[object]],
+    record: Callable[[Event], object] = lambda _: None,
 ) -> Any:
     """As `drive`, for async code."""
-    answer: Any = None
-    error: BaseException | None = None
-    while True:
-        try:
-            wanted = steps.send(answer) if error is None else steps.throw(error)
-        except StopIteration as end:
-            return end.value
-        answer = error = None
-        try:
-            match wanted:
-                case Sleep():
-                    await asyncio.sleep(max(0.0, wanted.seconds))
-                case Do():
-                    answer = await asyncio.wait_for(acalled(wanted.function), wanted.seconds)
-                case Record():
-                    answer = record(wanted.event)
-                    answer = await answer if inspect.isawaitable(answer) else answer
-                case _:
-                    answer = await perform(wanted)
-        except asyncio.CancelledError:
-            steps.close()
-            raise
-        except BaseException as raised:
-            error = raised
+    steps = Trampoline(inner, passing=(GeneratorExit, asyncio.CancelledError))
+    try:
+        while steps.advance():
+            with steps:
+                match steps.wanted:
+                    case Sleep(seconds):
+                        await asyncio.sleep(max(0.0, seconds))
+                    case Do(function, seconds):
+                        steps.answer = await asyncio.wait_for(arun_function(function), seconds)
+                    case Record(event):
+                        answer = record(event)
+                        steps.answer = await answer if inspect.isawaitable(answer) else answer
+                    case Perform() as wanted:
+                        steps.answer = await perform(wanted)
+        return steps.result
+    finally:
+        steps.close()
 
 
-def called(function: Callable[[], Any]) -> Any:
+def run_function(function: Callable[[], Any]) -> Any:
     """What a layer's function gives; an async one cannot be called here."""
     answer = function()
     if inspect.isawaitable(answer):
@@ -231,13 +239,13 @@ def called(function: Callable[[], Any]) -> Any:
     return answer
 
 
-async def acalled(function: Callable[[], Any]) -> Any:
+async def arun_function(function: Callable[[], Any]) -> Any:
     """What a layer's function gives: an async one is awaited, any other runs in a thread of its own."""
     answer = function() if inspect.iscoroutinefunction(function) else await in_thread(function)
     return await answer if inspect.isawaitable(answer) else answer
 
 
-def checked(layers: Iterable[Any]) -> list[Any]:
+def checked_layers(layers: object) -> list[Layer]:
     """The layers as a list; raises `SetupError` for what is none."""
     if not isinstance(layers, Iterable):
         raise SetupError(f"layers must be a list of layers, not {shown(layers)}")
@@ -246,10 +254,10 @@ def checked(layers: Iterable[Any]) -> list[Any]:
         if isinstance(layer, type):
             raise SetupError(f"{layer.__name__} is a class, not a layer: pass an object, as in {layer.__name__}(…)")
         seams = [seam for seam in SEAMS if getattr(layer, seam, None) is not None]
-        if not seams and not hasattr(layer, "store"):
-            raise SetupError(
-                f"layers must hold layers, and {shown(layer)} is no layer: it has none of {', '.join(SEAMS)}"
-            )
+        if not seams and not isinstance(layer, StoreLayer):
+            name = getattr(layer, "__name__", "")
+            made = f". Did you mean {name}()?" if inspect.isfunction(layer) and name.isidentifier() else ""
+            raise SetupError(f"{shown(layer)} in layers is not a layer: it defines none of {', '.join(SEAMS)}{made}")
         for seam in seams:
             if not inspect.isgeneratorfunction(inspect.unwrap(getattr(layer, seam))):
                 raise SetupError(
@@ -257,3 +265,8 @@ def checked(layers: Iterable[Any]) -> list[Any]:
                     f"result`, or use before() / after() with a plain function"
                 )
     return found
+
+
+def name_of(layer: object) -> str:
+    """The name a layer goes by in the journal: its own, or its class's."""
+    return str(layer.name) if isinstance(layer, NamedLayer) and layer.name else type(layer).__name__

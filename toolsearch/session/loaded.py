@@ -7,28 +7,35 @@ cap forces it, and whatever is gone or changed at its source is settled at a com
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any
 
+from toolsearch.calls import Caller
 from toolsearch.catalog.names import provider_name
-from toolsearch.catalog.tools import Tool, definition_tokens
-
-if TYPE_CHECKING:
-    from toolsearch.calls import Caller
-
-from toolsearch.session.view import View
+from toolsearch.catalog.tools import Shown, Tool, definition_tokens
+from toolsearch.session.meta_tool import bridge_tool, search_tool
+from toolsearch.session.view import Delivery, View
+from toolsearch.support.json_types import JsonObject
 
 __all__ = ["LoadedTools"]
 
 
 class LoadedTools:
-    """Not safe for threads by itself: its session holds a lock. `room` and `most_tokens` are what a request carries."""
+    """Not safe for threads by itself: its session holds a lock.
+
+    `mode` is how they reach the model, `built_in` are the session's own tools that go with it, `callable` the ids of
+    what was shown last. `room` and `most_tokens` are what a request can carry.
+    """
 
     def __init__(self, view: View, caller: Caller | None) -> None:
         self.caller = caller
         self._view = view
+        self.mode: Delivery = "append"
+        self.built_in: list[Tool] = []
         self.room = 0
         self.most_tokens: float = math.inf
+        self._reported_full = False
         self.notices: list[str] = []
         self.found: dict[str, Tool] = {}  # as first shown, in the order of discovery
         self._names: dict[str, str] = {}  # tool id -> name, also of tools that have left: a history may hold them
@@ -36,11 +43,36 @@ class LoadedTools:
         self.pinned = [live for t in view.pinned if (live := self.live(t.id)) is not None]
         for tool in self.pinned:
             self._give_name(tool)
+        self.callable = self.ids()
+
+    def deliver(self, mode: Delivery) -> None:
+        """Sets the mode, and the built-in tools and caps that go with it."""
+        settings = self._view.settings
+        self.mode = mode
+        self.built_in = []
+        if mode != "static":
+            places = self._view.places(self.caller)
+            self.built_in.append(search_tool(settings.search_tool, *places, settings.queries))
+        if mode == "bridge":
+            self.built_in.append(bridge_tool(settings.call_tool, settings.search_tool))
+        # In "bridge" found tools are in no request, so only their number is bounded.
+        others = 0 if mode == "bridge" else len(self.built_in) + len(self.pinned)
+        self.room = settings.max_tools - others
+        self.most_tokens = (mode == "append" and settings.max_tool_tokens) or math.inf
+
+    def show(self) -> list[Shown]:
+        """What the next request carries, in its order; what is shown is what can be called until the next time."""
+        if self.mode == "static" and (beyond := self.reveal_all()) and not self._reported_full:
+            self._reported_full = True
+            self.notices.append(f"not shown: {beyond} tools; a request carries {self._view.settings.max_tools}")
+        self.callable = self.ids()
+        in_request = () if self.mode == "bridge" else self.found.values()
+        built_in = [Shown(t.name, t, built_in=True) for t in self.built_in]
+        return built_in + [Shown(self.name_of(t), t) for t in [*self.pinned, *in_request]]
 
     def live(self, tool_id: str) -> Tool | None:
         """The tool as the catalog holds it now, if the caller may see it."""
-        visible = self._view.visible_ids(self.caller)
-        return self._view.catalog.get(tool_id) if visible is None or tool_id in visible else None
+        return self._view.live(tool_id, self.caller)
 
     def ids(self) -> frozenset[str]:
         """Ids of all tools here, pinned and found."""
@@ -98,11 +130,26 @@ class LoadedTools:
         return told
 
     def export(self) -> dict[str, Any]:
-        """Names and found tools as JSON-ready data."""
-        return {"names": dict(self._names), "found": [[i, t.digest] for i, t in self.found.items()]}
+        """Names, found tools and what was shown, as JSON-ready data."""
+        return {
+            "names": dict(self._names),
+            "found": [[i, t.digest] for i, t in self.found.items()],
+            "callable": sorted(self.callable),
+            "built_in": [[t.description, dict(t.input_schema)] for t in self.built_in],
+        }
 
-    def restore(self, state: Mapping[str, Any]) -> None:
-        """Takes up what `export` gave; tools that are gone or have changed are told in `notices`."""
+    def restore(self, state: JsonObject) -> None:
+        """Takes up what `export` gave, and the mode; `notices` name the tools that are gone or have changed.
+
+        What the built-in tools said of the catalog stays as it was shown.
+        """
+        if state["mode"] not in ("static", "append", "bridge"):
+            raise ValueError(f"the mode {state['mode']!r} is not known")
+        self.deliver(state["mode"])
+        self.built_in = [
+            replace(tool, description=description, input_schema=schema)
+            for tool, (description, schema) in zip(self.built_in, state["built_in"], strict=True)
+        ]
         self._names = dict(state["names"])
         self._ids = {name: tool_id for tool_id, name in self._names.items()}
         for tool in self.pinned:
@@ -116,6 +163,7 @@ class LoadedTools:
                 self.notices.append(f"{self._names[tool_id]} has changed since it was loaded")
             self.found[tool_id] = live
         self._evict()
+        self.callable = frozenset(state["callable"])
 
     def _give_name(self, tool: Tool) -> None:
         """Once a conversation; a name already given to another tool gets a suffix."""

@@ -15,7 +15,7 @@ from toolsearch.support.text import clean
 if TYPE_CHECKING:
     from toolsearch.search.index import Hits
 
-__all__ = ["Outcome", "Request", "bridge_tool", "read_request", "schema_text", "search_tool"]
+__all__ = ["SearchOutcome", "SearchRequest", "bridge_tool", "read_request", "schema_text", "search_tool"]
 
 _MOST_NAMED = 30  # servers or categories in the description
 _NAMED_CHARACTERS = 500  # of them: providers bound a description
@@ -79,7 +79,7 @@ def bridge_tool(name: str, search_name: str) -> Tool:
 
 
 @dataclass(frozen=True)
-class Request:
+class SearchRequest:
     """What one search call asks for, made regular: queries in order, each once."""
 
     queries: tuple[str, ...]
@@ -94,7 +94,7 @@ class Request:
         return json.dumps([plain, self.limit, self.category], ensure_ascii=False)
 
 
-def read_request(arguments: Mapping[str, Any], settings: Settings) -> Request:
+def read_request(arguments: Mapping[str, Any], settings: Settings) -> SearchRequest:
     """A search request from what a model wrote; forms models make up (`query`, `names`, `maxResults`) are understood.
 
     The limit is the model's, within `results_floor` and `results_ceiling`; anything else means `results`.
@@ -119,7 +119,7 @@ def read_request(arguments: Mapping[str, Any], settings: Settings) -> Request:
         break
     category = arguments.get("category", arguments.get("categoryFilter"))
     category = category.strip() if isinstance(category, str) and category.strip() else None
-    return Request(queries[: settings.queries], limit, category, max(0, len(queries) - settings.queries))
+    return SearchRequest(queries[: settings.queries], limit, category, max(0, len(queries) - settings.queries))
 
 
 def _query(item: Any) -> str:
@@ -150,10 +150,10 @@ def schema_text(tool: Tool) -> str:
 
 
 @dataclass
-class Outcome:
+class SearchOutcome:
     """What a search did, and the text that says so. `names` maps tool ids to the names a model calls."""
 
-    request: Request
+    request: SearchRequest
     names: dict[str, str]
     answers: list[Hits] = field(default_factory=list)
     new: list[Tool] = field(default_factory=list)
@@ -165,11 +165,11 @@ class Outcome:
     refuses: bool = False  # calls of tools that are not loaded
 
     @property
-    def empty(self) -> bool:
+    def is_empty(self) -> bool:
         return not self.new and not self.already
 
     @property
-    def failed(self) -> bool:
+    def has_failed(self) -> bool:
         """Whether some query could not be run."""
         return any(hits.problem for hits in self.answers)
 

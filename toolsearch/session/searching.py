@@ -8,7 +8,7 @@ from typing import Any
 from toolsearch.catalog.tools import Tool, definition_tokens
 from toolsearch.search.index import Hits
 from toolsearch.session.loaded import LoadedTools
-from toolsearch.session.meta_tool import Outcome, Request
+from toolsearch.session.meta_tool import SearchOutcome, SearchRequest
 from toolsearch.session.teaching import SearchTrail
 from toolsearch.session.view import View
 from toolsearch.tokens import ESTIMATE
@@ -17,10 +17,9 @@ __all__ = ["SearchLog"]
 
 
 class SearchLog:
-    """Not safe for threads by itself: its session holds a lock, but for `look_up`. `bridge`: results hold schemas."""
+    """Not safe for threads by itself: its session holds a lock, but for `look_up`."""
 
     def __init__(self, view: View, tools: LoadedTools) -> None:
-        self.bridge = False
         self.trail = SearchTrail()
         self._view = view
         self._settings = view.settings
@@ -29,11 +28,16 @@ class SearchLog:
         self._in_vain = 0  # searches in a row that found nothing
         self._schemas: dict[str, str] = {}  # in "bridge": digests of the definitions that answers have shown
 
-    def look_up(self, request: Request) -> Outcome:
+    @property
+    def _bridged(self) -> bool:
+        """Whether results hold the schemas, which the model sees nowhere else."""
+        return self._tools.mode == "bridge"
+
+    def look_up(self, request: SearchRequest) -> SearchOutcome:
         """Searches; changes nothing."""
         view, caller = self._view, self._tools.caller
-        bridge = self._settings.call_tool if self.bridge else None
-        outcome = Outcome(request, {}, call_tool=bridge, missing=view.missing(caller))
+        bridge = self._settings.call_tool if self._bridged else None
+        outcome = SearchOutcome(request, {}, call_tool=bridge, missing=view.missing(caller))
         outcome.refuses = self._settings.not_loaded == "refuse"
         category = None
         if (asked := request.category) is not None:
@@ -49,7 +53,7 @@ class SearchLog:
         ]
         return outcome
 
-    def take(self, outcome: Outcome) -> None:
+    def take(self, outcome: SearchOutcome) -> None:
         """Loads of what was found as much as fits the budget."""
         fitting = _in_turn(outcome.answers)
         for tool in [*fitting, *(t for hits in outcome.answers for t in hits.near)]:
@@ -64,10 +68,10 @@ class SearchLog:
         self._schemas |= {t.id: t.digest for t in outcome.new}
         self.trail.record_search(outcome.answers, {t.id for t in (*outcome.new, *outcome.already)})
 
-    def _fill(self, outcome: Outcome, tools: list[Tool]) -> None:
+    def _fill(self, outcome: SearchOutcome, tools: list[Tool]) -> None:
         """Takes tools in order until the answer costs too much or a request cannot carry more; the best one always."""
         request = self._tools.most_tokens
-        most = self._settings.answer_tokens * (4 if self.bridge else 1)
+        most = self._settings.answer_tokens * (4 if self._bridged else 1)
         outcome.left_out = list(tools)
         while outcome.left_out:
             request -= definition_tokens(outcome.left_out[0])
@@ -77,17 +81,17 @@ class SearchLog:
                 outcome.left_out.insert(0, outcome.new.pop())
                 break
 
-    def told(self, outcome: Outcome) -> str:
+    def report(self, outcome: SearchOutcome) -> str:
         """What the model reads: the result, or a short answer where it asks again for nothing."""
         times = 0
-        if not (outcome.empty and outcome.failed):  # what could not be searched was not searched in vain
+        if not (outcome.is_empty and outcome.has_failed):  # what could not be searched was not searched in vain
             times = self._asked[outcome.request.key] = self._asked.get(outcome.request.key, 0) + 1
-            self._in_vain = self._in_vain + 1 if outcome.empty else 0
-        return self._braked(outcome, times) or outcome.text()
+            self._in_vain = self._in_vain + 1 if outcome.is_empty else 0
+        return self._brake(outcome, times) or outcome.text()
 
-    def _braked(self, outcome: Outcome, times: int) -> str | None:
+    def _brake(self, outcome: SearchOutcome, times: int) -> str | None:
         """A short answer in place of a long one, where searching again leads nowhere."""
-        if outcome.failed:
+        if outcome.has_failed:
             return None
         if times > 1 and outcome.already and not outcome.new:
             names = ", ".join(outcome.names[t.id] for t in outcome.already[:10])
@@ -96,7 +100,7 @@ class SearchLog:
                 f"You have searched for this already. Loaded are: {names}. Call one now, or search for something else."
                 f"{doubt}"
             )
-        if times > 1 and outcome.empty:
+        if times > 1 and outcome.is_empty:
             return (
                 "You have searched for this already and nothing fits. Use other words, or say that no tool can do it."
             )

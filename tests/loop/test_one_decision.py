@@ -1,0 +1,155 @@
+"""What the journal says was decided about a call is what is performed, once, and it says who answered."""
+
+import sys
+import threading
+from collections import Counter
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from toolsearch import Agent, Approve, Catalog, Tool, ToolSearch, tool
+from toolsearch.events import Call, ToolReturned, ToolStarted
+from toolsearch.layers import approval, limits
+from toolsearch.protocols import ToolSteps
+from toolsearch.testing import ScriptedModel
+
+COUNTED = ("decide", "decide_again", "_resolve", "validate_arguments", "parse_arguments")
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def counted(work: Callable[[], object]) -> Counter[str]:
+    """How often the functions that decide about a call are entered, in whatever thread."""
+    calls: Counter[str] = Counter()
+
+    def watch(frame: FrameType, event: str, _: Any) -> None:
+        if event == "call" and "toolsearch" in frame.f_code.co_filename and frame.f_code.co_name in COUNTED:
+            calls[f"{frame.f_code.co_name}"] += "call_plans" in frame.f_code.co_filename or "sche" in str(frame.f_code)
+
+    threading.setprofile(watch)
+    sys.setprofile(watch)
+    try:
+        work()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)  # type: ignore[arg-type]
+    return calls
+
+
+def test_a_call_in_the_loop_is_decided_resolved_and_checked_once() -> None:
+    agent = Agent(ScriptedModel([("add", {"a": 1, "b": 2})]), ToolSearch([add], mode="static"))
+    calls = counted(lambda: agent.run("Add them", conversation_id="s"))
+    assert returned(agent).content == "3"
+    assert {name: calls[name] for name in COUNTED} == {
+        "decide": 1, "_resolve": 1, "validate_arguments": 1, "parse_arguments": 1, "decide_again": 1,
+    }  # fmt: skip
+
+
+def test_arguments_that_a_person_changed_are_checked_before_the_tool_runs(drive: Any) -> None:
+    agent = Agent(
+        ScriptedModel([("c1", "add", {"a": 1, "b": 2})]),
+        ToolSearch([add], mode="static"),
+        layers=[approval(when=["add"])],
+    )
+    drive(agent, "Add them", conversation_id="s")
+    drive(agent, conversation_id="s", decisions={"c1": Approve({"a": 1, "b": "many"})})
+    assert returned(agent).status == "invalid_arguments"
+
+
+def test_D2_an_approved_call_does_not_run_a_definition_that_changed_while_an_earlier_call_ran(drive: Any) -> None:
+    ran: list[str] = []
+    catalog = Catalog()
+
+    def first() -> str:
+        """Replaces the other tool while the round runs."""
+        catalog.replace(pay("evil"))
+        return "replaced"
+
+    def pay(word: str) -> Tool:
+        return tool({"name": "pay", "description": f"Pay ({word})."}, run=lambda: ran.append(word), kind="action")
+
+    catalog.extend([tool(first, kind="action"), pay("honest")])
+    agent = Agent(
+        ScriptedModel([("c1", "first", {}), ("c2", "pay", {})]),
+        ToolSearch(catalog, mode="static"),
+        layers=[approval(lambda waiting: {each.id: True for each in waiting})],
+    )
+    drive(agent, "Pay", conversation_id="s")
+    assert ran == []
+    assert {e.call_id: e.status for e in facts(agent) if isinstance(e, ToolReturned)} == {"c1": "ok", "c2": "expired"}
+
+
+def test_a_layer_that_changes_a_call_has_it_decided_anew(drive: Any) -> None:
+    class Redirect:
+        def around_tool(self, call: Call) -> ToolSteps:
+            from dataclasses import replace
+
+            return (yield replace(call, judged=replace(call.judged, given={"a": 40, "b": "2"})))
+
+    agent = Agent(ScriptedModel([("add", {"a": 1, "b": 2})]), ToolSearch([add], mode="static"), layers=[Redirect()])
+    drive(agent, "Add them", conversation_id="s")
+    assert returned(agent).content == "42"  # the text is made a number, as of arguments that a model wrote
+
+
+class Cached:
+    """Answers by itself."""
+
+    name = "cached"
+
+    def around_tool(self, call: Call) -> ToolSteps:
+        return call.answer("ok", "from the cache")
+        yield
+
+
+class Retrying:
+    """Throws an answer away and asks again."""
+
+    def around_tool(self, call: Call) -> ToolSteps:
+        yield call
+        return (yield call)
+
+
+def test_a_layer_that_answers_a_call_is_named_in_the_journal(drive: Any) -> None:
+    agent = Agent(ScriptedModel([("add", {"a": 1, "b": 2})]), ToolSearch([add], mode="static"), layers=[Cached()])
+    drive(agent, "Add them", conversation_id="s")
+    answer = returned(agent)
+    assert (answer.content, answer.by) == ("from the cache", "cached")
+    assert any(isinstance(fact, ToolStarted) for fact in facts(agent)), "it was about to run: a crash must know"
+
+
+@pytest.mark.parametrize(
+    ("layers", "call", "by"),
+    [
+        ([], ("add", {"a": 1, "b": 2}), ""),
+        ([Retrying()], ("add", {"a": 1, "b": 2}), ""),
+        ([Retrying(), Cached()], ("add", {"a": 1, "b": 2}), "cached"),
+        ([], ("subtract", {}), "session"),
+        ([], ("add", {"a": 1}), "session"),
+    ],
+    ids=["tool", "tool twice", "layer inside", "unknown", "arguments"],
+)
+def test_the_journal_says_who_answered(drive: Any, layers: list[Any], call: Any, by: str) -> None:
+    agent = Agent(ScriptedModel([call]), ToolSearch([add], mode="static"), layers=layers, defaults=False)
+    drive(agent, "Add them", conversation_id="s")
+    assert returned(agent).by == by
+
+
+def test_a_layer_that_settles_a_call_of_a_round_is_named_too(drive: Any) -> None:
+    model = ScriptedModel([("c1", "add", {"a": 1, "b": 2}), ("c2", "add", {"a": 3, "b": 4})])
+    agent = Agent(model, ToolSearch([add], mode="static"), layers=[limits(calls=1)])
+    drive(agent, "Add them", conversation_id="s")
+    assert {e.call_id: e.by for e in facts(agent) if isinstance(e, ToolReturned)} == {"c1": "", "c2": "limits"}
+
+
+def facts(agent: Agent) -> tuple[Any, ...]:
+    return agent.conversation("s").journal
+
+
+def returned(agent: Agent) -> ToolReturned:
+    (answer,) = [fact for fact in facts(agent) if isinstance(fact, ToolReturned)]
+    return answer

@@ -1,0 +1,150 @@
+"""One reply of a model: through the layers, then into the journal with what is decided about its calls."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from toolsearch.errors import SetupError
+from toolsearch.events.facts import (
+    Compacted,
+    Event,
+    ModelCalled,
+    ModelReplied,
+    Reply,
+    ReplyDiscarded,
+    TextDelta,
+    ToolsRevealed,
+    Usage,
+)
+from toolsearch.events.requests import CallModel, mark_shown
+from toolsearch.loop.activities import ModelActivity
+from toolsearch.loop.effects import Cancelled, Effects
+from toolsearch.loop.layering import Inner, layered
+from toolsearch.loop.turn_io import RequestDropped, TurnIO
+from toolsearch.protocols import BufferingLayer, ReplyFilter, SchemaModel, StreamingLayer
+
+__all__ = ["ModelStep"]
+
+
+@dataclass(slots=True)
+class ModelStep:
+    """The state of one reply that is wanted. `may_restart`: a compaction before the model is asked begins it anew."""
+
+    io: TurnIO
+    own_calls: set[str]  # ids of calls whose reply came in this process
+    may_restart: bool
+    is_shown: bool = False  # whether pieces of the reply that is coming in were shown
+    is_asked: bool = False  # whether the model was asked for the reply
+    given: tuple[Any, ...] | None = None  # what a model said in the last reply that has a message of the provider's own
+
+    def run(self, command: CallModel) -> Effects[bool]:
+        """Gets the reply and records it; False where the request has to be begun anew."""
+        io, parts = self.io, self.io.parts
+        system = "\n\n".join(filter(None, (parts.system, io.conversation.session.instructions())))
+        takes_schema = isinstance(parts.model, SchemaModel) and parts.model.takes_schema is True
+        request = replace(command, system=system, caller=io.caller, takes_schema=takes_schema, model=parts.model_name)
+        around: Inner[CallModel] = layered(parts.layers, "around_model")
+        try:
+            reply = yield from io.interpret(around(request), self._ask_model, self._after_record)
+            if not isinstance(reply, Reply):
+                raise SetupError(f"the model, or a layer around it, gave {reply!r} where a Reply is needed")
+        except RequestDropped:
+            return False
+        except Exception as error:
+            yield from self._discard(type(error).__name__)
+            raise
+        yield from self._record(reply)
+        return True
+
+    def _record(self, reply: Reply) -> Effects[None]:
+        conversation = self.io.conversation
+        calls = conversation.decide_calls(reply.calls)
+        self.own_calls |= {call.id for call in calls}
+        # What a layer has changed must not come back with the provider's own message.
+        raw = reply.raw if _contents(reply) == self.given else None
+        yield from self.io.record(
+            ModelReplied(
+                reply.text or "", calls, reply.reasoning or "", raw, reply.wire, reply.model, reply.stop, reply.value
+            )
+        )
+        if revealed := tuple(dict.fromkeys(i for call in calls for i in call.reveal)):
+            conversation.session.load(revealed)
+            yield from self.io.record(ToolsRevealed(revealed, conversation.session.export()))
+
+    def _after_record(self, event: Event) -> None:
+        if isinstance(event, Compacted) and self.may_restart and not self.is_asked:
+            raise RequestDropped
+
+    # -- one call of the model -----------------------------------------------------------------------------------
+
+    def _ask_model(self, request: CallModel, seconds: float | None) -> Effects[object]:
+        """One call of the model; its cost is recorded whatever comes of it."""
+        is_helper = request.purpose != "chat"  # whose reply is nothing a user sees
+        if not is_helper:
+            yield from self._discard("refused")
+            self.is_asked = True
+        began, stop = time.monotonic(), threading.Event()
+        layers = self.io.parts.layers
+        hidden = is_helper or any(isinstance(each, BufferingLayer) and each.buffers for each in layers)
+        filters = [each.pieces() for each in reversed(layers) if isinstance(each, StreamingLayer)] if not hidden else []
+
+        def show_piece(delta: TextDelta) -> Effects[None]:
+            return self._show(_filtered(filters, [delta]))
+
+        try:
+            activity = ModelActivity(self.io.parts.model, request, stop)
+            reply: object = yield from self.io.run_activity(activity, seconds, None if hidden else show_piece)
+            if not hidden:
+                yield from self._show(_filtered(filters, [], is_last=True))
+        except GeneratorExit:
+            raise
+        except BaseException as error:
+            stop.set()
+            yield from self._fail(request, error, began)
+            raise
+        yield from self._bill(request, reply, "", began)
+        if isinstance(reply, Reply) and reply.raw is not None:
+            self.given = _contents(reply)
+        return reply
+
+    def _fail(self, request: CallModel, error: BaseException, began: float) -> Effects[None]:
+        is_helper, is_cancelled = request.purpose != "chat", isinstance(error, Cancelled)
+        mark_shown(error, self.is_shown and not is_helper)
+        why = "cancelled" if is_cancelled else f"{type(error).__name__}: {error}"[:500]
+        yield from self._bill(request, None, why, began)
+        if not is_helper:
+            yield from self._discard("cancelled" if is_cancelled else type(error).__name__)
+
+    def _show(self, deltas: Iterable[TextDelta]) -> Effects[None]:
+        for delta in deltas:
+            self.is_shown = True
+            yield from self.io.show(delta)
+
+    def _discard(self, reason: str) -> Effects[None]:
+        """Says that what was shown of a reply counts for nothing, if anything was."""
+        if self.is_shown:
+            self.is_shown = False
+            yield from self.io.show(ReplyDiscarded(reason))
+
+    def _bill(self, request: CallModel, reply: object, error: str, began: float) -> Effects[None]:
+        usage = replace(reply.usage, calls=1) if isinstance(reply, Reply) else Usage(calls=1)
+        model = reply.model if isinstance(reply, Reply) else self.io.parts.model_name
+        seconds = time.monotonic() - began
+        yield from self.io.record(
+            ModelCalled(request.purpose, str(model), usage, self.io.actor, error, seconds, self.io.now())
+        )
+
+
+def _filtered(filters: Iterable[ReplyFilter], deltas: list[TextDelta], *, is_last: bool = False) -> list[TextDelta]:
+    """What layers leave of deltas, the innermost first; at the end of a reply also what they held back."""
+    for each in filters:
+        deltas = [left for delta in deltas for left in each.take(delta)] + (list(each.rest()) if is_last else [])
+    return deltas
+
+
+def _contents(reply: Reply) -> tuple[Any, ...]:
+    return reply.text, reply.reasoning, tuple(call.id for call in reply.calls)

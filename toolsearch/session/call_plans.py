@@ -1,0 +1,187 @@
+"""What is to be done with a call, decided from what the model was shown; deciding changes nothing."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from toolsearch.calls import Status, ToolCall, ToolResult
+from toolsearch.catalog.names import base_name, squashed
+from toolsearch.catalog.tools import Tool
+from toolsearch.schemas.validation import ArgumentsError, parse_arguments, validate_arguments
+from toolsearch.session.loaded import LoadedTools
+from toolsearch.session.meta_tool import SearchRequest, read_request, schema_text
+from toolsearch.session.view import View
+from toolsearch.support.json_types import JsonObject
+from toolsearch.support.text import clean
+
+__all__ = ["CallPlan", "CallPlanner", "misfit"]
+
+# Models put a program's namespace before a name. A server's is not dropped, it may be another's tool: so at the front.
+_PROGRAM = re.compile(r"\A(?:(?:functions|tools|default_api)[._:/]+)+")
+
+
+@dataclass(frozen=True, slots=True)
+class CallPlan:
+    """What is to be done with a call. Exactly one of `result` (answer it), `search` and `tool` (run it) is set.
+
+    `reveal` are tools to load for the next step.
+    """
+
+    call: ToolCall
+    result: ToolResult | None = None
+    search: SearchRequest | None = None
+    tool: Tool | None = None
+    arguments: JsonObject | None = None
+    reveal: tuple[str, ...] = ()
+
+
+class CallPlanner:
+    """Decides the calls of one conversation. Not safe for threads by itself: its session holds a lock."""
+
+    def __init__(self, view: View, tools: LoadedTools) -> None:
+        self._catalog = view.catalog
+        self._view = view
+        self._settings = view.settings
+        self._tools = tools
+
+    def decide(self, call: ToolCall) -> CallPlan:
+        """The plan of a call as a model wrote it, whatever that is."""
+        call = self._unwrap(ToolCall(str(call.id), clean(str(call.name)), call.arguments))
+        built_in, mode = self._tools.built_in, self._tools.mode
+        if built_in and (call.name == built_in[0].name or self._is_search(call.name)):
+            return self.decide_search(ToolCall(call.id, built_in[0].name, call.arguments))
+        if call.name == self._settings.search_tool or (mode == "bridge" and call.name == self._settings.call_tool):
+            return _answered(call, *self._misused_built_in(call))
+        tool = self._resolve(call)
+        if isinstance(tool, CallPlan):
+            return tool
+        loads = () if tool.id in self._tools.callable else (tool.id,)
+        return self._checked(call, tool, loads)
+
+    def decide_again(self, call: ToolCall, tool_id: str, checked: str) -> CallPlan:
+        """The plan of a call that was decided before, for the tool with this id as it is now.
+
+        `call.arguments` were checked against the definition with the digest `checked`; another one checks them anew.
+        """
+        tool = self._tools.live(tool_id)
+        if tool is None:
+            return self._gone(call)
+        if checked == tool.digest and isinstance(call.arguments, Mapping):
+            return CallPlan(call, tool=tool, arguments=call.arguments)
+        return self._checked(call, tool, ())
+
+    def decide_search(self, call: ToolCall) -> CallPlan:
+        """The plan of a call of the search tool."""
+        try:
+            request = read_request(parse_arguments(call.arguments), self._settings)
+        except ArgumentsError as error:
+            return _answered(call, "invalid_arguments", f"Nothing was searched: {error}. Send valid JSON.")
+        if not request.queries:
+            text = 'Nothing was searched: there is no query. Pass "queries", each a few words for one capability.'
+            return _answered(call, "invalid_arguments", text)
+        return CallPlan(call, search=request)
+
+    # -- what a call means ---------------------------------------------------------------------------------------
+
+    def _unwrap(self, call: ToolCall) -> ToolCall:
+        """A call through the bridge as the call it stands for; any other call as it is."""
+        if self._tools.mode != "bridge" or call.name != self._settings.call_tool:
+            return call
+        try:
+            outer = parse_arguments(call.arguments)
+        except ArgumentsError:
+            return call
+        name, inner = outer.get("name"), outer.get("arguments")
+        # Anything misnamed would be lost, and the tool run without it.
+        fits = (
+            outer.keys() <= {"name", "arguments"} and isinstance(name, str) and isinstance(inner, str | Mapping | None)
+        )
+        return ToolCall(call.id, str(name), inner) if fits else call
+
+    def _is_search(self, name: str) -> bool:
+        """Whether a name is the search tool's in another spelling, and no tool's."""
+        return squashed(base_name(name)) == squashed(self._tools.built_in[0].name) and not self._catalog.named(name)
+
+    def _resolve(self, call: ToolCall) -> Tool | CallPlan:
+        """The live tool a call means, or the plan that answers why it cannot run."""
+        tool_id = self._tools.id_of(call.name)
+        tool = None if tool_id is None else self._tools.live(tool_id)
+        if tool_id is not None and tool is None:
+            return self._gone(call)
+        if tool is None:
+            named = self._catalog.named(call.name) or self._catalog.named(_PROGRAM.sub("", call.name))
+            visible = [t for t in named if self._tools.live(t.id) is not None]
+            if not visible:
+                return self._unknown(call)
+            spelled = [t for t in visible if t.id in self._tools.callable and self._is_spelled(t, call.name)]
+            if len(visible) > 1 and len(spelled) != 1:
+                return self._ambiguous(call, visible)
+            tool = (spelled or visible)[0]
+        if tool.id in self._tools.callable or self._settings.not_loaded == "run":
+            return tool
+        return self._not_loaded(call, tool)
+
+    def _is_spelled(self, tool: Tool, name: str) -> bool:
+        return squashed(self._tools.name_of(tool)) == squashed(name)
+
+    def _checked(self, call: ToolCall, tool: Tool, loads: tuple[str, ...]) -> CallPlan:
+        try:
+            arguments = validate_arguments(tool.input_schema, parse_arguments(call.arguments))
+        except ArgumentsError as error:
+            return CallPlan(call, misfit(call, tool, error), reveal=loads)
+        return CallPlan(call, tool=tool, arguments=arguments, reveal=loads)
+
+    # -- why a call cannot run -----------------------------------------------------------------------------------
+
+    def _misused_built_in(self, call: ToolCall) -> tuple[Status, str]:
+        if self._tools.mode == "static":
+            return "unknown", (
+                f"{call.name!r} is off: every tool is listed already. Refresh the list of tools and call one of them."
+            )
+        try:
+            given = ", ".join(map(repr, parse_arguments(call.arguments))) or "nothing"
+        except ArgumentsError as error:
+            given = str(error)
+        return "invalid_arguments", (
+            f'{call.name!r} did nothing: it needs "name", the tool to call, and "arguments", an object, and no more; '
+            f"it got {given[:300]}. Call it again with these two."
+        )
+
+    def _gone(self, call: ToolCall) -> CallPlan:
+        again = f"search again with {self._settings.search_tool}" if self._tools.built_in else "use a listed tool"
+        return _answered(call, "unknown", f"{call.name!r} did not run: it is no longer available. To go on, {again}.")
+
+    def _ambiguous(self, call: ToolCall, tools: list[Tool]) -> CallPlan:
+        names = ", ".join(repr(self._tools.name_of(t)) for t in tools[:3])
+        text = f"{call.name!r} did not run: several tools are called so. Use one of the full names: {names}."
+        return _answered(call, "unknown", text)
+
+    def _not_loaded(self, call: ToolCall, tool: Tool) -> CallPlan:
+        what = f"{call.name!r} did not run: it exists but was not loaded."
+        if self._settings.not_loaded == "refuse":
+            way = f"Load it with {self._settings.search_tool} first" if self._tools.built_in else "Use a listed tool"
+            return _answered(call, "not_loaded", f"{what} {way}.")
+        name = self._tools.name_of(tool)
+        text = f"{what} It is loaded now: call {name!r} in your next step. Its arguments: {schema_text(tool)}"
+        return _answered(call, "not_loaded", text, (tool.id,))
+
+    def _unknown(self, call: ToolCall) -> CallPlan:
+        near = self._catalog.near(call.name, 3, self._view.visible_ids(self._tools.caller))
+        hint = f" Similar names: {', '.join(repr(self._tools.name_of(t)) for t in near)}." if near else ""
+        search = f" or search with {self._settings.search_tool}" if self._tools.built_in else ""
+        text = f"{call.name[:100]!r} did not run: there is no such tool.{hint} Use a listed tool{search}."
+        return _answered(call, "unknown", text)
+
+
+def misfit(call: ToolCall, tool: Tool, error: ArgumentsError) -> ToolResult:
+    """The answer to a call whose arguments the tool cannot take."""
+    problems = "; ".join(error.problems[:8])
+    end = "" if problems.endswith("?") else "."
+    text = f"{call.name!r} did not run: {problems}{end} Correct the arguments and call it again. They are: "
+    return ToolResult(call.id, call.name, "invalid_arguments", text + schema_text(tool))
+
+
+def _answered(call: ToolCall, status: Status, text: str, reveal: tuple[str, ...] = ()) -> CallPlan:
+    return CallPlan(call, ToolResult(call.id, call.name, status, text), reveal=reveal)
