@@ -222,7 +222,7 @@ class Hiding:
     [
         (Uncalled, "around_tool of .* must be a generator"),
         (lambda: Uncalled, "Uncalled is a class, not a layer"),
-        (lambda: 42, "42 is no layer"),
+        (lambda: 42, "42 in layers is not a layer"),
         (Losing, r"around_round gives no answer to the calls \['c2'\]"),
         (Inventing, r"around_round answers the calls \['nobody'\], which nobody made"),
         (Misplacing, "around_round answers '.*' with .*: a ToolResult or ToolWaiting is due"),

@@ -17,7 +17,7 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.names import squashed
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import QueryError, SetupError
-from toolsearch.protocols import Matched, Scored, ToolIndex
+from toolsearch.protocols import Matched, Ranking, Scored, ToolIndex
 from toolsearch.search.confidence import NOTHING_BELOW, SURE_FROM, Verdict, verdict
 from toolsearch.search.diversity import crowded, spread
 from toolsearch.support.checks import shown
@@ -141,9 +141,10 @@ def find(
     if not only_names and len(hits) < limit:
         try:
             others, scored = _searched(catalog, index, text, limit, among=among, named={h.tool.id for h in hits})
-            degraded = getattr(scored, "degraded", None)
+            whole = scored if isinstance(scored, Ranking) else Ranking()
+            degraded = whole.degraded
             said = said or verdict(
-                [h.confidence for h in others], getattr(scored, "answerable", None), sure_from, nothing_below
+                [h.confidence for h in others], whole.answerable, sure_from, nothing_below
             )
             if said == "none":
                 others, near = [], tuple(hit.tool for hit in others[:3])
