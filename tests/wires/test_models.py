@@ -1,6 +1,7 @@
 """The models of the wires: the real SDKs against a provider on this machine, streamed and whole, sync and async."""
 
 import asyncio
+import gc
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -237,8 +238,48 @@ def test_a_sync_run_with_an_async_client_names_the_way_out(openai_server: Any) -
         agent.run("hi")
 
 
+class Wrapped:
+    """A client inside another object, as tools for tracing make one: neither its class nor its methods are async."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def create(self, **arguments: Any) -> Any:
+        inner = self.client.chat.completions if hasattr(self.client, "chat") else self.client.messages
+        return inner.create(**arguments)
+
+    @property
+    def chat(self) -> Any:
+        return self
+
+    completions = messages = chat
+
+
+@ways
+def test_a_wrapped_client_is_asked_like_the_one_inside(wire: Wire, way: str) -> None:
+    """Whether it is async is seen by what its call gives, never by its name."""
+    server, reply = wire
+    server.replies = [reply(calls=(("a", "room_of", {"meeting": "x"}),)), reply("Room 7.")]
+    model = model_for(server, way)
+    model.client = Wrapped(model.client)
+    agent = Agent(model, ToolSearch([room_of], mode="static"))
+    assert events_of(agent, "Where?", way)[-1].text == "Room 7."
+    assert server.refused == []
+
+
+@pytest.mark.parametrize("way", ["whole async", "streamed async"])
+def test_a_sync_run_with_a_wrapped_async_client_sends_nothing_and_leaves_nothing_behind(wire: Wire, way: str) -> None:
+    server, _ = wire
+    model = model_for(server, way)
+    model.client = Wrapped(model.client)
+    with pytest.raises(ValueError, match="arun"):
+        Agent(model, ToolSearch([room_of])).run("hi")
+    gc.collect()  # a coroutine that is never awaited would be a warning, and so an error, here
+    assert server.bodies == []
+
+
 def test_malformed_arguments_in_pieces_are_kept_as_they_were_written() -> None:
-    parts = openai_chat._Parts()
+    parts = openai_chat._Pieces()
     parts.take(
         {
             "choices": [
@@ -246,5 +287,5 @@ def test_malformed_arguments_in_pieces_are_kept_as_they_were_written() -> None:
             ]
         }
     )
-    reply: Reply = openai_chat.reply_from(parts.completion())
+    reply: Reply = openai_chat.reply_from(parts.whole())
     assert reply.calls == (ToolCall("a", "t", '{"x": '),)

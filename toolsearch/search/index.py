@@ -143,9 +143,7 @@ def find(
             others, scored = _searched(catalog, index, text, limit, among=among, named={h.tool.id for h in hits})
             whole = scored if isinstance(scored, Ranking) else Ranking()
             degraded = whole.degraded
-            said = said or verdict(
-                [h.confidence for h in others], whole.answerable, sure_from, nothing_below
-            )
+            said = said or verdict([h.confidence for h in others], whole.answerable, sure_from, nothing_below)
             if said == "none":
                 others, near = [], tuple(hit.tool for hit in others[:3])
             hits += others[: limit - len(hits)]
