@@ -34,12 +34,12 @@ if TYPE_CHECKING:
     from toolsearch.events.requests import Call, CallModel, Finished, Paused, Round, Run
 
 __all__ = [
-    "AnswersById", "AsyncCallable", "BufferingLayer", "Do", "Encoder", "GateLayer", "InMemoryStore", "JournalStore",
-    "Layer", "Matched", "MemoryTexts", "Model", "ModelAnswer", "ModelLayer", "ModelSteps", "NamedLayer",
-    "NamedModel", "Observer", "PersistentIndex", "Ranking", "Record", "RedactingLayer", "ReplyFilter", "RoundLayer",
-    "RoundSteps", "RunLayer", "RunSteps", "SchemaModel", "Scored", "ShowsTools", "Sleep", "StoreLayer",
-    "StreamingLayer", "ToolAnswer", "ToolIndex", "ToolLayer", "ToolRunner", "ToolSteps", "VersionedVisibility",
-    "Visibility", "Wire", "Within",
+    "AnswersById", "AsyncCallable", "AsyncReplyStream", "BufferingLayer", "Do", "Encoder", "GateLayer",
+    "InMemoryStore", "JournalStore", "Layer", "Matched", "MemoryTexts", "Model", "ModelAnswer", "ModelLayer",
+    "ModelSteps", "NamedLayer", "NamedModel", "Observer", "PersistentIndex", "Ranking", "Record",
+    "RedactingLayer", "ReplyFilter", "ReplyStream", "RoundLayer", "RoundSteps", "RunLayer", "RunSteps",
+    "SchemaModel", "Scored", "ShowsTools", "Sleep", "StoreLayer", "StreamingLayer", "ToolAnswer", "ToolIndex",
+    "ToolLayer", "ToolRunner", "ToolSteps", "VersionedVisibility", "Visibility", "Wire", "Within",
 ]  # fmt: skip
 
 # -- an index ----------------------------------------------------------------------------------------------------
@@ -281,10 +281,9 @@ Observer: TypeAlias = "Callable[[Event | TextDelta | ReplyDiscarded], object]"
 
 # -- a model, a wire ---------------------------------------------------------------------------------------------
 
-ModelAnswer: TypeAlias = (
-    "Reply | Iterator[TextDelta | Reply] | AsyncIterator[TextDelta | Reply] "
-    "| Awaitable[Reply | AsyncIterator[TextDelta | Reply]]"
-)
+ReplyStream: TypeAlias = "Iterator[TextDelta | Reply]"
+AsyncReplyStream: TypeAlias = "AsyncIterator[TextDelta | Reply]"
+ModelAnswer: TypeAlias = "Reply | ReplyStream | AsyncReplyStream | Awaitable[Reply | AsyncReplyStream]"
 
 
 class Model(Protocol):

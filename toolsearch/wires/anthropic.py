@@ -11,7 +11,7 @@ For an `Agent`: `model(client, "claude-…")`.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from toolsearch.calls import ToolCall, ToolResult
@@ -19,7 +19,7 @@ from toolsearch.catalog.tools import Shown
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, TextDelta, ToolReturned, Usage, UserSaid
 from toolsearch.events.requests import CallModel
-from toolsearch.protocols import ShowsTools
+from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.schemas.json_schema import exported, shortened
 from toolsearch.schemas.validation import ArgumentsError, parse_arguments
 from toolsearch.support import checks
@@ -146,7 +146,7 @@ class MessagesModel:
             arguments["stream"] = True
         return arguments | self.options | dict(request.options)
 
-    def __call__(self, request: CallModel) -> Iterator[TextDelta | Reply] | AsyncIterator[TextDelta | Reply]:
+    def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:
         arguments = self.request_for(request)
         answer = self.client.messages.create(**arguments)
         return read_answer(answer, reply_from, _Pieces() if arguments.get("stream") else None)

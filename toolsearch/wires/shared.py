@@ -10,6 +10,7 @@ from typing import Any, Protocol
 
 from toolsearch.calls import ToolCall, ToolResult
 from toolsearch.events.facts import Reply, TextDelta
+from toolsearch.protocols import AsyncReplyStream, ReplyStream
 from toolsearch.support import checks
 from toolsearch.support.checks import wrong
 from toolsearch.support.json_types import JsonObject
@@ -79,7 +80,7 @@ class Pieces(Protocol):
 
 def read_answer(
     answer: object, reply_from: Callable[[Any], Reply], pieces: Pieces | None = None
-) -> Iterator[TextDelta | Reply] | AsyncIterator[TextDelta | Reply]:
+) -> ReplyStream | AsyncReplyStream:
     """What a model function returns for the answer of a client's call: the deltas of a stream, and then the reply.
 
     The answer is a reply, or with `pieces` a stream of them; from an async client, an awaitable of one of these. The
