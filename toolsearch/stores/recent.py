@@ -5,10 +5,11 @@ from __future__ import annotations
 import builtins
 import threading
 from collections import OrderedDict
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Sequence
 from typing import Any
 
 from toolsearch.errors import StateError
+from toolsearch.support.json_types import JsonObject
 
 __all__ = ["RecentJournals"]
 
@@ -26,7 +27,7 @@ class RecentJournals:
         self._most, self._live = most, live
         self._lock = threading.Lock()
 
-    def append(self, conversation_id: str, position: int, facts: Sequence[Mapping[str, Any]]) -> None:
+    def append(self, conversation_id: str, position: int, facts: Sequence[JsonObject]) -> None:
         with self._lock:
             journal = self._journals.get(conversation_id, [])
             if len(journal) != position:
