@@ -11,14 +11,13 @@ how to see it.
 """
 
 from toolsearch.testing.doubles import FixedIndex, ScriptedModel
-from toolsearch.testing.index_checks import HOSTILE_QUERIES, check_index
+from toolsearch.testing.index_checks import check_index
 from toolsearch.testing.layer_checks import check_layer
 from toolsearch.testing.promises import BrokenPromise
 from toolsearch.testing.store_checks import check_store
 from toolsearch.testing.wire_checks import check_wire
 
 __all__ = [
-    "HOSTILE_QUERIES",
     "BrokenPromise",
     "FixedIndex",
     "ScriptedModel",
