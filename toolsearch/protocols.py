@@ -1,4 +1,4 @@
-"""Every plug on one page: what an object needs to take a place in toolsearch, and what it may have besides.
+"""Every plug on one page: what an object needs to take a place in toolsearch, and what else it may have.
 
     to add             write             give it to                         prove it with
     an index           ToolIndex         ToolSearch(…, index=)              testing.check_index
@@ -10,9 +10,9 @@
     a memory store     MemoryTexts       builtin_tools.memories(…)          -
     an observer        Observer          Agent(…, observe=)                 -
 
-There is no base class to inherit: any object that fits is accepted. A member that an object may have, but need not, has
-a protocol of its own here, named after what it says of the object. The values that pass through a plug are here too
-where nothing else uses them. The others are in `toolsearch.events`, `toolsearch.catalog` and `toolsearch.calls`.
+There is no base class to inherit: any object that fits is accepted. Each optional member has a protocol of its own.
+The values that pass through a plug are here if nothing else uses them, or else in `toolsearch.events`,
+`toolsearch.catalog` and `toolsearch.calls`.
 """
 
 from __future__ import annotations
@@ -34,49 +34,13 @@ if TYPE_CHECKING:
     from toolsearch.events.requests import Call, CallModel, Finished, Paused, Round, Run
 
 __all__ = [
-    "AnswersById",
-    "AsyncCallable",
-    "BufferingLayer",
-    "Do",
-    "Encoder",
-    "GateLayer",
-    "InMemoryStore",
-    "JournalStore",
-    "Layer",
-    "Matched",
-    "MemoryTexts",
-    "Model",
-    "ModelAnswer",
-    "ModelLayer",
-    "ModelSteps",
-    "NamedLayer",
-    "NamedModel",
-    "Observer",
-    "PersistentIndex",
-    "Ranking",
-    "Record",
-    "RedactingLayer",
-    "ReplyFilter",
-    "RoundLayer",
-    "RoundSteps",
-    "RunLayer",
-    "RunSteps",
-    "SchemaModel",
-    "Scored",
-    "ShowsTools",
-    "Sleep",
-    "StoreLayer",
-    "StreamingLayer",
-    "ToolAnswer",
-    "ToolIndex",
-    "ToolLayer",
-    "ToolRunner",
-    "ToolSteps",
-    "VersionedVisibility",
-    "Visibility",
-    "Wire",
-    "Within",
-]
+    "AnswersById", "AsyncCallable", "AsyncReplyStream", "BufferingLayer", "Do", "Encoder", "GateLayer",
+    "InMemoryStore", "JournalStore", "Layer", "Matched", "MemoryTexts", "Model", "ModelAnswer", "ModelLayer",
+    "ModelSteps", "NamedLayer", "NamedModel", "Observer", "PersistentIndex", "Ranking", "Record",
+    "RedactingLayer", "ReplyFilter", "ReplyStream", "RoundLayer", "RoundSteps", "RunLayer", "RunSteps",
+    "SchemaModel", "Scored", "ShowsTools", "Sleep", "StoreLayer", "StreamingLayer", "ToolAnswer", "ToolIndex",
+    "ToolLayer", "ToolRunner", "ToolSteps", "VersionedVisibility", "Visibility", "Wire", "Within",
+]  # fmt: skip
 
 # -- an index ----------------------------------------------------------------------------------------------------
 
@@ -93,7 +57,7 @@ class Matched:
 class Scored:
     """One answer of an index: any positive finite score, higher is better. `confidence` is P(relevant), if fitted.
 
-    `signals` is what the index knows of the hit, numbers by name; `toolsearch eval calibrate` fits confidence to them.
+    `signals` are numbers by name that describe the hit; `toolsearch eval calibrate` fits the confidence to them.
     """
 
     id: str
@@ -104,10 +68,9 @@ class Scored:
 
 
 class Ranking(list[Scored]):
-    """What an index may return in place of a plain list, to say something of the search as a whole.
+    """What an index may return in place of a plain list, to say something about the whole search.
 
-    `answerable` is P(some tool can do it), None where that is not known. `degraded` says in words which part of the
-    index did not take part, and why.
+    `answerable` is P(some tool can do it), if known. `degraded` says which part of the index was not used, and why.
     """
 
     def __init__(
@@ -120,11 +83,11 @@ class Ranking(list[Scored]):
 
 @runtime_checkable
 class ToolIndex(Protocol):
-    """A search backend. `toolsearch.testing.check_index` proves one.
+    """A search backend.
 
-    `search` returns at most `limit` tools out of `among` (None: all), best first, and none without evidence; it may
-    raise `QueryError` for a query it cannot run and nothing else. `add` replaces tools whose id is known. One index
-    serves all sessions, so it is used from several threads.
+    `search` returns at most `limit` tools out of `among` (None: all), best first, and only tools for which there is
+    evidence. It may raise `QueryError` for a query it cannot run, and nothing else. `add` replaces tools whose id is
+    known. One index serves all sessions, so it is used from several threads.
     """
 
     @property
@@ -144,9 +107,9 @@ class PersistentIndex(Protocol):
 class Encoder(Protocol):
     """Texts in, vectors out.
 
-    `name` says model and version or digest, so that vectors of two models are never mixed. `name` and `width` may load
-    the model; both stay the same from then on. All three may be used from several threads at once. The protocol cannot
-    be asked for with `isinstance`: Python 3.11 would load the model to answer.
+    `name` says the model and its version or digest, so that vectors of two models are never mixed. `name` and `width`
+    may load the model; both stay the same from then on. All three members may be used from several threads at once. The
+    protocol does not support `isinstance`: Python 3.11 would load the model to answer.
     """
 
     @property
@@ -154,14 +117,14 @@ class Encoder(Protocol):
     @property
     def width(self) -> int: ...
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """A row for each text, (len(texts), width), float32. `query` is True for what is searched with."""
+        """A row for each text, (len(texts), width), float32. `query` is True for texts to search with."""
         ...
 
 
 # -- what a program decides --------------------------------------------------------------------------------------
 
 Visibility: TypeAlias = "Callable[[Tool, Caller | None], bool]"
-"""Whether a caller may see a tool; besides the tool's `roles`."""
+"""Whether a caller may see a tool, in addition to the tool's `roles`."""
 
 ToolRunner: TypeAlias = "Callable[[Tool, dict[str, Any], ToolContext], Any]"
 """Runs the tools that have no function of their own."""
@@ -176,7 +139,7 @@ class VersionedVisibility(Protocol):
 
 @runtime_checkable
 class AsyncCallable(Protocol):
-    """Optional, for the function of a tool: `call_async` is used in its place by async code."""
+    """Optional, for the function of a tool: async code uses `call_async` in its place."""
 
     def call_async(self, *args: Any, **kwargs: Any) -> Any: ...
 
@@ -193,7 +156,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """To call a function; after `seconds` its answer counts no more, and `TimeoutError` is raised."""
+    """To call a function; after `seconds` its answer is ignored and `TimeoutError` is raised."""
 
     function: Callable[[], Any]
     seconds: float | None = None
@@ -211,14 +174,14 @@ RequestT_co = TypeVar("RequestT_co", covariant=True)
 
 @dataclass(frozen=True, slots=True)
 class Within(Generic[RequestT_co]):
-    """To have a request done in time; `TimeoutError` is raised otherwise."""
+    """To have a request done in time; otherwise `TimeoutError` is raised."""
 
     seconds: float
     request: RequestT_co
 
 
 # What each generator of a layer yields, is sent for the request it yields, and returns. For a `Do` it is sent what the
-# function gave, of whatever type that is: write `value: Any = yield Do(…)`.
+# function returned, of any type: write `value: Any = yield Do(…)`.
 ToolAnswer: TypeAlias = "ToolResult | ToolWaiting"
 AnswersById: TypeAlias = "Mapping[str, ToolAnswer]"
 RunSteps: TypeAlias = "Generator[Run | Within[Run] | Sleep | Do | Record, Finished | Paused, Finished | Paused]"
@@ -253,17 +216,17 @@ class ToolLayer(Protocol):
 
 @runtime_checkable
 class StoreLayer(Protocol):
-    """A layer that brings the store of the journals; it may have nothing else."""
+    """A layer that brings the store of the journals; it needs nothing else."""
 
     @property
-    def store(self) -> JournalStore: ...
+    def store(self) -> JournalStore | None: ...
 
 
 Layer: TypeAlias = RunLayer | RoundLayer | ModelLayer | ToolLayer | StoreLayer
 """One or more of the four generators, or a store.
 
-A generator yields what it was given, or a changed copy, to have it done; it gets back what came of it, and returns that
-or something else. It may yield again (a retry), or not at all (a refusal). For its own work it yields `Sleep`, `Do`,
+A generator yields the request it was given, or a changed copy, to have it done. It gets back the result, and returns it
+or another one. It may yield again (a retry), or not at all (a refusal). For its own work it yields `Sleep`, `Do`,
 `Record` or `Within`, so it never blocks and never awaits. It keeps no state: what it must remember is a `Noted` fact.
 """
 
@@ -278,7 +241,7 @@ class NamedLayer(Protocol):
 
 @runtime_checkable
 class GateLayer(Protocol):
-    """Optional: with `gate = True` a layer judges calls, and where it raises, none of the round runs."""
+    """Optional: with `gate = True` a layer judges calls; if it raises, no call of the round runs."""
 
     @property
     def gate(self) -> bool: ...
@@ -293,7 +256,7 @@ class BufferingLayer(Protocol):
 
 
 class ReplyFilter(Protocol):
-    """Changes a reply while it comes in: `take` gives the deltas to be shown for one, `rest` those held back."""
+    """Changes a reply as it comes in: `take` gives the deltas to show for one, `rest` those it still keeps."""
 
     def take(self, delta: TextDelta, /) -> Iterable[TextDelta]: ...
     def rest(self) -> Iterable[TextDelta]: ...
@@ -301,38 +264,37 @@ class ReplyFilter(Protocol):
 
 @runtime_checkable
 class StreamingLayer(Protocol):
-    """Optional: a layer gives a `ReplyFilter` for each reply that is shown while it comes in."""
+    """Optional: a layer gives a new `ReplyFilter` for each reply that is shown as it comes in."""
 
     def pieces(self) -> ReplyFilter: ...
 
 
 @runtime_checkable
 class RedactingLayer(Protocol):
-    """Optional: what is kept of a fact, asked before it is stored or shown; quick, without side effects."""
+    """Optional: the fact to keep in place of a fact, called before it is stored or shown. Quick, no side effects."""
 
     def as_stored(self, fact: Event, /) -> Event: ...
 
 
 Observer: TypeAlias = "Callable[[Event | TextDelta | ReplyDiscarded], object]"
-"""Gets every event as it happens. What it raises is logged and dropped."""
+"""Gets every event as it happens. An exception it raises is logged and dropped."""
 
 # -- a model, a wire ---------------------------------------------------------------------------------------------
 
-ModelAnswer: TypeAlias = (
-    "Reply | Iterator[TextDelta | Reply] | AsyncIterator[TextDelta | Reply] "
-    "| Awaitable[Reply | AsyncIterator[TextDelta | Reply]]"
-)
+ReplyStream: TypeAlias = "Iterator[TextDelta | Reply]"
+AsyncReplyStream: TypeAlias = "AsyncIterator[TextDelta | Reply]"
+ModelAnswer: TypeAlias = "Reply | ReplyStream | AsyncReplyStream | Awaitable[Reply | AsyncReplyStream]"
 
 
 class Model(Protocol):
-    """Asks a model. It gives a `Reply`, or an iterator of `TextDelta` that ends with a `Reply`; either may be async."""
+    """Asks a model; returns a `Reply`, or an iterator of `TextDelta` that ends with a `Reply`. Either may be async."""
 
     def __call__(self, request: CallModel, /) -> ModelAnswer: ...
 
 
 @runtime_checkable
 class NamedModel(Protocol):
-    """Optional: the name under which a model's calls are billed."""
+    """Optional: the name under which the model's calls are billed."""
 
     @property
     def name(self) -> str: ...
@@ -340,7 +302,7 @@ class NamedModel(Protocol):
 
 @runtime_checkable
 class SchemaModel(Protocol):
-    """Optional: with `takes_schema = True` the provider sees to `CallModel.schema`; others are told it in words."""
+    """Optional: with `takes_schema = True` the provider enforces `CallModel.schema`; other models read it as text."""
 
     @property
     def takes_schema(self) -> bool: ...
@@ -355,7 +317,7 @@ class ShowsTools(Protocol):
 class Wire(Protocol):
     """One provider's message format, dicts in and dicts out: a module or an object. No SDK is imported.
 
-    `reply` is what the provider's SDK gave, whole, or its dict.
+    `reply` is the whole object that the provider's SDK returned, or its dict.
     """
 
     def tools_for(self, session: ShowsTools, /) -> list[dict[str, Any]]:
@@ -363,7 +325,7 @@ class Wire(Protocol):
         ...
 
     def message_from(self, reply: Any, /) -> dict[str, Any]:
-        """The assistant's message of a reply, to be sent back with the history."""
+        """The assistant's message of a reply, to send back with the history."""
         ...
 
     def calls_in(self, reply: Any, /) -> list[ToolCall]:
@@ -371,7 +333,7 @@ class Wire(Protocol):
         ...
 
     def results_for(self, answered: Iterable[tuple[ToolCall, ToolResult]], /) -> list[dict[str, Any]]:
-        """The messages that carry results back."""
+        """The messages that carry the results back."""
         ...
 
 
@@ -379,11 +341,11 @@ class Wire(Protocol):
 
 
 class JournalStore(Protocol):
-    """Where journals live; `toolsearch.stores` has some, `toolsearch.testing.check_store` proves one.
+    """Where journals live; `toolsearch.stores` has some.
 
-    `append` refuses facts with `StateError` where `position` is not the journal's length: of two writers one fails
-    before it does anything. `load` gives the facts from the first on, an empty list for an unknown id. `delete` says
-    whether there was something. The ids of `list` come in no promised order.
+    `append` stores all facts or none. It raises `StateError` if `position` is not the journal's length: of two writers,
+    one fails before it does anything. `load` gives all facts in order, an empty list for an unknown id. `delete` says
+    whether there was a journal. `list` gives the ids, in any order.
     """
 
     def append(self, conversation_id: str, position: int, facts: Sequence[Mapping[str, Any]]) -> None: ...
@@ -401,9 +363,9 @@ class InMemoryStore(Protocol):
 
 
 class MemoryTexts(Protocol):
-    """Where memories live: texts by key, for each owner, a text of which `builtin_tools.owner_of` makes the form.
+    """Where memories live: for each owner (a text, see `builtin_tools.owner_of`), texts by key.
 
-    `save` with an empty text forgets. With `arun` either may be async.
+    `save` with an empty text forgets the key. With `arun` both methods may be async.
     """
 
     def load(self, owner: str) -> Mapping[str, str] | Awaitable[Mapping[str, str]]: ...

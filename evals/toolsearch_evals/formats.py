@@ -3,36 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
-from toolsearch import Session, ToolCall, ToolResult
+from toolsearch import ToolCall
+from toolsearch.protocols import Wire
 from toolsearch.wires import anthropic, openai_chat
 
-__all__ = ["FORMATS", "MeasuredWire", "WireFormat"]
+__all__ = ["FORMATS", "WireFormat"]
 
 JsonObject = dict[str, Any]
-
-
-class MeasuredWire(Protocol):
-    """What a wire does for a loop of one's own. A module of `toolsearch.wires` is one; so is any object like it."""
-
-    def tools_for(self, session: Session, /) -> list[JsonObject]:
-        """The tools of the next request."""
-        ...
-
-    def message_from(self, reply: JsonObject, /) -> JsonObject:
-        """The message that sends a reply back with the history."""
-        ...
-
-    def calls_in(self, reply: JsonObject, /) -> Sequence[ToolCall]:
-        """The calls of a reply, in order."""
-        ...
-
-    def results_for(self, answered: Iterable[tuple[ToolCall, ToolResult]], /) -> list[JsonObject]:
-        """The messages that carry results back."""
-        ...
 
 
 def _role_and_content(text: str) -> JsonObject:
@@ -48,7 +29,7 @@ class WireFormat:
     an estimate.
     """
 
-    wire: MeasuredWire
+    wire: Wire
     request: Callable[[Sequence[JsonObject], str, Sequence[JsonObject]], JsonObject]
     reply_with_calls: Callable[[Sequence[ToolCall]], JsonObject]
     reply_with_text: Callable[[str], JsonObject]

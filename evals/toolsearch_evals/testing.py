@@ -1,13 +1,15 @@
-"""Checks for what plugs into the evaluations: each raises `AssertionError` with the promise that is broken."""
+"""Checks for what plugs into the evaluations: each raises `BrokenPromise`, which says what is broken."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
-from toolsearch import ToolCall, ToolSearch
+from toolsearch import ToolSearch
+from toolsearch.testing.promises import BrokenPromise, require
+from toolsearch.testing.wire_checks import check_reading
 from toolsearch.tokens import counter
 from toolsearch_evals.cases import Case, Groups
 from toolsearch_evals.formats import WireFormat
@@ -32,16 +34,17 @@ _ANSWERS: tuple[tuple[tuple[str, ...], Groups], ...] = (
 
 def check_measure(measure: Measure) -> None:
     """Checks the promises of a measure: a name, a meaning, and a score that can be relied on."""
-    assert measure.name.strip(), "a measure has a name"
-    assert "\n" not in measure.name, "the name is the head of a column: one line"
-    assert measure.meaning.strip(), "a measure has a meaning: a sentence for the report"
+    require(measure.name.strip(), "a measure has a name")
+    require("\n" not in measure.name, "the name is the head of a column: one line")
+    require(measure.meaning.strip(), "a measure has a meaning: a sentence for the report")
     for retrieved, gold in _ANSWERS:
         score: object = measure.score(retrieved, gold)
         shown = json.dumps({"retrieved": retrieved, "gold": gold})
-        assert isinstance(score, Real), f"a score is a number, not {score!r}, for {shown}"
-        assert 0 <= float(score) <= 1, f"a score is from 0 to 1, not {score!r}, for {shown}"
-        assert measure.score(retrieved, gold) == score, f"the same answer has the same score, for {shown}"
-    assert _score(measure, ["a", "b"]) >= _score(measure, ["x", "y"]), "needed tools first score no less than misses"
+        if not isinstance(score, Real):
+            raise BrokenPromise(f"a score is a number, not {score!r}, for {shown}")
+        require(0 <= float(score) <= 1, f"a score is from 0 to 1, not {score!r}, for {shown}")
+        require(measure.score(retrieved, gold) == score, f"the same answer has the same score, for {shown}")
+    require(_score(measure, ["a", "b"]) >= _score(measure, ["x", "y"]), "needed tools first score no less than misses")
 
 
 def _score(measure: Measure, retrieved: Sequence[str]) -> float:
@@ -60,20 +63,16 @@ _TOOLS: tuple[dict[str, Any], ...] = (
 
 def check_format(form: WireFormat) -> None:
     """Checks the promises of a wire's format: replies are read as they were written, and conversations work."""
-    calls = [ToolCall("call_1", "send_mail", {"to": "ana"}), ToolCall("call_2", "water_plants", {})]
-    read = [(call.id, call.name, _plain(call.arguments)) for call in form.wire.calls_in(form.reply_with_calls(calls))]
-    assert read == [(call.id, call.name, call.arguments) for call in calls], f"a reply with calls is read as {read}"
-    spoken = form.reply_with_text("All done.")
-    assert not list(form.wire.calls_in(spoken)), "a reply with text calls nothing"
-    assert "All done." in json.dumps(spoken), "a reply with text holds that text"
-    assert "Good morning." in json.dumps(form.user_message("Good morning.")), "the user's message holds what was said"
+    check_reading(form.wire, form.reply_with_calls, form.reply_with_text)
+    require("Good morning." in json.dumps(form.user_message("Good morning.")), "the user's message holds what was said")
     _check_request(form)
     case = Case("1", "send a mail", (("send_mail",),))
     for mode in ("append", "bridge", "static"):
         search = ToolSearch(_TOOLS, "keyword", run=answer, mode=mode)
         played = play(search, [case, Case("2", "fold my laundry")], form, TokenMeter(counter()))
-        assert not played.refused, f"a call is refused in the mode {mode}: {played.refused[0]}"
-        assert played.turns[0].served, f"a tool that is found can be called in the mode {mode}"
+        if played.refused:
+            raise BrokenPromise(f"a call is refused in the mode {mode}: {played.refused[0]}")
+        require(played.turns[0].served, f"a tool that is found can be called in the mode {mode}")
 
 
 def _check_request(form: WireFormat) -> None:
@@ -82,11 +81,7 @@ def _check_request(form: WireFormat) -> None:
     request = form.request(tools, "Be brief.", [first])
     text = json.dumps(request)
     for part in ("Be brief.", "Good morning.", "send_mail"):
-        assert part in text, f"a request holds its system message, its messages and its tools; {part!r} is missing"
+        require(part in text, f"a request holds its system message, its messages and its tools; {part!r} is missing")
     longer = form.request(tools, "Be brief.", [first, form.user_message("Go on.")])
     kept = pieces(request)[:-1]
-    assert pieces(longer)[: len(kept)] == kept, "a further message changes nothing before it"
-
-
-def _plain(arguments: str | Mapping[str, Any] | None) -> Any:
-    return json.loads(arguments) if isinstance(arguments, str) else arguments
+    require(pieces(longer)[: len(kept)] == kept, "a further message changes nothing before it")

@@ -12,7 +12,7 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 
-from toolsearch.protocols import Matched, Scored
+from toolsearch.protocols import Matched, Ranking, Scored
 from toolsearch.search import Fit
 from toolsearch.search.confidence import DEPTH
 from toolsearch_indexes.bm25f import PEAK, rarity
@@ -24,7 +24,6 @@ __all__ = [
     "NEIGHBOURS",
     "SHIPPED",
     "Candidate",
-    "ScoredHits",
     "WordSignals",
     "add_rank_signals",
     "count_searched",
@@ -53,23 +52,9 @@ class Candidate:
     signals: Signals
 
 
-class ScoredHits(list[Scored]):
-    """Hits, and two facts about the whole search.
-
-    `answerable` is P(some tool can do it); `degraded` says which part of the index did not take part.
-    """
-
-    def __init__(
-        self, hits: Iterable[Scored] = (), *, answerable: float | None = None, degraded: str | None = None
-    ) -> None:
-        super().__init__(hits)
-        self.answerable = answerable
-        self.degraded = degraded
-
-
 def with_confidence(
     candidates: Sequence[Candidate], limit: int, fit: Fit | None, tools: int, degraded: str | None = None
-) -> ScoredHits:
+) -> Ranking:
     """The first `limit` candidates, with their confidence if there is a fit.
 
     Pass at least `DEPTH` candidates, if there are as many. Where so few `tools` were searched that there are no ten
@@ -79,12 +64,12 @@ def with_confidence(
     limit = max(limit, 0)
     shown = candidates[:limit]
     if fit is None:
-        return ScoredHits((Scored(c.id, c.score, c.matched, None, c.signals) for c in shown), degraded=degraded)
+        return Ranking((Scored(c.id, c.score, c.matched, None, c.signals) for c in shown), degraded=degraded)
     relevant = [fit.relevant(each.signals) for each in candidates[: max(limit, DEPTH)]]
     hits = (Scored(c.id, c.score, c.matched, p, c.signals) for c, p in zip(shown, relevant, strict=False))
     absent = USUAL_BEHIND * max(relevant, default=0.0) * max(0.0, 1 - tools / FEWEST)
     answerable = fit.answerable(relevant + [absent] * (DEPTH - len(relevant)) if relevant else [])
-    return ScoredHits(hits, answerable=answerable, degraded=degraded)
+    return Ranking(hits, answerable=answerable, degraded=degraded)
 
 
 def count_searched(tools: int, among: AbstractSet[str] | None) -> int:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from toolsearch.catalog import Tool
 from toolsearch.errors import QueryError, SetupError
-from toolsearch.protocols import Scored
+from toolsearch.protocols import Ranking, Scored
 from toolsearch.search.index import QUERY_CHARACTERS
 from toolsearch.support.checks import number
 from toolsearch_indexes.document import texts
@@ -24,7 +24,6 @@ from toolsearch_indexes.encoders import Encoder, EncoderError
 from toolsearch_indexes.fitted_confidence import (
     DEPTH,
     Candidate,
-    ScoredHits,
     add_rank_signals,
     count_searched,
     shipped_fit,
@@ -275,7 +274,7 @@ class HybridIndex:
         return stemmed
 
 
-def _without_confidence(hits: ScoredHits, ids: AbstractSet[str]) -> ScoredHits:
+def _without_confidence(hits: Ranking, ids: AbstractSet[str]) -> Ranking:
     """The hits without the confidence of these tools.
 
     If one of them is among the hits, the answer does not claim either that no tool fits.
@@ -283,7 +282,7 @@ def _without_confidence(hits: ScoredHits, ids: AbstractSet[str]) -> ScoredHits:
     if not any(hit.id in ids for hit in hits):
         return hits
     doubted = (replace(hit, confidence=None) if hit.id in ids else hit for hit in hits)
-    return ScoredHits(doubted, degraded=hits.degraded)
+    return Ranking(doubted, degraded=hits.degraded)
 
 
 def _parts(query: str) -> list[str]:

@@ -165,7 +165,7 @@ def test_an_id_is_data_whatever_it_holds(store: Any, name: str) -> None:
 
 @pytest.mark.parametrize("value", [object(), b"bytes", {1, 2}])
 def test_a_fact_that_is_no_json_is_refused_and_stores_nothing(store: Any, value: Any) -> None:
-    with pytest.raises(StateError, match="no JSON"):
+    with pytest.raises(StateError, match="not valid JSON"):
         store.append("a", 0, [fact(0), {"note": value}])
     assert store.load("a") == []
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from toolsearch import Catalog, Scored, Settings, SetupError, Tool, ToolCall, ToolSearch
+from toolsearch.protocols import Ranking
 from toolsearch.search.confidence import DEPTH, Fit, evidence, read_fits, verdict
 from toolsearch.search.index import Hits, find
 
@@ -18,11 +19,6 @@ TOOLS = [
     {"name": "send_mail", "description": "Send a mail."},
     {"name": "read_mail", "description": "Read mails."},
 ]
-
-
-class Answer(list[Scored]):
-    answerable: float | None = None
-    degraded = None
 
 
 class Sure:
@@ -35,13 +31,12 @@ class Sure:
 
     def add(self, tools: Sequence[Tool]) -> None: ...
     def remove(self, ids: Sequence[str]) -> None: ...
-    def search(self, query: str, limit: int, among: Any = None) -> Answer:
-        found = Answer(
+    def search(self, query: str, limit: int, among: Any = None) -> Ranking:
+        found = [
             Scored(str(each["name"]), 1 - at / 10, confidence=p)
             for at, (each, p) in enumerate(zip(TOOLS, self.confidences, strict=False))
-        )
-        found.answerable = self.answerable
-        return found
+        ]
+        return Ranking(found, answerable=self.answerable)
 
 
 def searched(*confidences: float | None, answerable: float | None = None, query: str = "q", **bars: float) -> Hits:

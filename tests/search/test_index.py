@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from toolsearch import Caller, Catalog, SetupError, Tool, ToolSearch
 from toolsearch.protocols import Scored, ToolIndex
 from toolsearch.search.index import Hits, clamped, find, open_index
-from toolsearch.testing import HOSTILE_QUERIES, FixedIndex
+from toolsearch.testing import FixedIndex
+from toolsearch.testing.index_checks import HOSTILE_QUERIES
 from toolsearch_indexes.keyword import KeywordIndex
 from toolsearch_indexes.regex import RegexIndex
 

@@ -1,6 +1,7 @@
 """The models of the wires: the real SDKs against a provider on this machine, streamed and whole, sync and async."""
 
 import asyncio
+import gc
 import json
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -25,6 +26,7 @@ from toolsearch.events.facts import (
 )
 from toolsearch.events.requests import CallModel
 from toolsearch.loop.agent import Agent
+from toolsearch.testing import check_wire
 from toolsearch.wires import anthropic as anthropic_wire
 from toolsearch.wires import openai_chat
 
@@ -127,6 +129,23 @@ def test_an_agent_searches_calls_and_answers(wire: Wire, way: str) -> None:
     assert all(r.raw is not None for r in replies)
 
 
+def test_both_wires_and_their_models_keep_the_promises(wire: Wire) -> None:
+    server, reply = wire
+    of_server = openai_chat if "chat" in server.path else anthropic_wire
+
+    def with_calls(calls: Any) -> dict[str, Any]:
+        return reply(calls=tuple((call.id, call.name, call.arguments) for call in calls))
+
+    for way in ("whole", "streamed", "whole async", "streamed async"):
+
+        def model(replies: Any, way: str = way) -> Any:
+            server.replies = list(replies)
+            return model_for(server, way)
+
+        check_wire(of_server, reply_with_calls=with_calls, reply_with_text=reply, model=model)
+    assert server.refused == []
+
+
 @ways
 def test_C16_ids_that_come_again_are_told_apart_in_the_history(wire: Wire, way: str) -> None:
     server, reply = wire
@@ -219,8 +238,48 @@ def test_a_sync_run_with_an_async_client_names_the_way_out(openai_server: Any) -
         agent.run("hi")
 
 
+class Wrapped:
+    """A client inside another object, as tools for tracing make one: neither its class nor its methods are async."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+
+    def create(self, **arguments: Any) -> Any:
+        inner = self.client.chat.completions if hasattr(self.client, "chat") else self.client.messages
+        return inner.create(**arguments)
+
+    @property
+    def chat(self) -> Any:
+        return self
+
+    completions = messages = chat
+
+
+@ways
+def test_a_wrapped_client_is_asked_like_the_one_inside(wire: Wire, way: str) -> None:
+    """Whether it is async is seen by what its call gives, never by its name."""
+    server, reply = wire
+    server.replies = [reply(calls=(("a", "room_of", {"meeting": "x"}),)), reply("Room 7.")]
+    model = model_for(server, way)
+    model.client = Wrapped(model.client)
+    agent = Agent(model, ToolSearch([room_of], mode="static"))
+    assert events_of(agent, "Where?", way)[-1].text == "Room 7."
+    assert server.refused == []
+
+
+@pytest.mark.parametrize("way", ["whole async", "streamed async"])
+def test_a_sync_run_with_a_wrapped_async_client_sends_nothing_and_leaves_nothing_behind(wire: Wire, way: str) -> None:
+    server, _ = wire
+    model = model_for(server, way)
+    model.client = Wrapped(model.client)
+    with pytest.raises(ValueError, match="arun"):
+        Agent(model, ToolSearch([room_of])).run("hi")
+    gc.collect()  # a coroutine that is never awaited would be a warning, and so an error, here
+    assert server.bodies == []
+
+
 def test_malformed_arguments_in_pieces_are_kept_as_they_were_written() -> None:
-    parts = openai_chat._Parts()
+    parts = openai_chat._Pieces()
     parts.take(
         {
             "choices": [
@@ -228,5 +287,5 @@ def test_malformed_arguments_in_pieces_are_kept_as_they_were_written() -> None:
             ]
         }
     )
-    reply: Reply = openai_chat.reply_from(parts.completion())
+    reply: Reply = openai_chat.reply_from(parts.whole())
     assert reply.calls == (ToolCall("a", "t", '{"x": '),)

@@ -258,7 +258,7 @@ async def answer() -> dict[str, Any]:
 def test_what_is_no_chat_completion_is_told_and_does_not_pass_for_one_without_calls() -> None:
     promised = answer()
     for reply, told in (
-        ({"object": "response", "output": []}, "this is one of OpenAI Responses"),
+        ({"object": "response", "output": []}, "this is a reply of OpenAI Responses"),
         ({"type": "message", "role": "assistant", "content": []}, r"use toolsearch\.wires\.anthropic"),
         (promised, "await it first"),
         ("It is done.", "a reply must be what the provider's SDK gave, whole, or its dict, not 'It is done.'"),
@@ -270,10 +270,10 @@ def test_what_is_no_chat_completion_is_told_and_does_not_pass_for_one_without_ca
 
 def streamed(*deltas: Any) -> list[ToolCall]:
     """The calls of a reply that comes in these pieces, each the `tool_calls` of one."""
-    parts = wire._Parts()
+    parts = wire._Pieces()
     for delta in deltas:
         parts.take({"choices": [{"index": 0, "delta": {"tool_calls": delta}}]})
-    return wire.calls_in(parts.completion())
+    return wire.calls_in(parts.whole())
 
 
 def piece(name: Any = None, arguments: Any = None, **told: Any) -> dict[str, Any]:

@@ -90,7 +90,7 @@ def read_events(lines: Iterable[JsonObject]) -> list[Event]:
 
 
 def _plain(value: Any) -> dict[str, object]:
-    told = {}
+    data: dict[str, object] = {}
     fields = {each.name: each for each in dataclasses.fields(value)}
     for key, name in _KEYS[type(value)].items():
         item, each = getattr(value, name), fields[name]
@@ -101,8 +101,10 @@ def _plain(value: Any) -> dict[str, object]:
             item = _plain(item)
         elif key == "calls" and isinstance(item, tuple):
             item = [_plain(call) for call in item]
-        told[key] = plain_json(item)
-    return told | _plain_marks(value.marks) if isinstance(value, JudgedCall) else told
+        data[key] = plain_json(item)
+    if isinstance(value, JudgedCall):
+        data.update(_plain_marks(value.marks))
+    return data
 
 
 def _plain_marks(marks: Marks) -> dict[str, bool]:
@@ -119,13 +121,13 @@ def read_event(line: JsonObject, at: int) -> Event:
     kind = _KINDS.get(str(line.get("fact")))
     if kind is None:
         raise StateError(f"fact {at} of the journal has the unknown kind {line.get('fact')!r}")
-    told = {key: item for key, item in line.items() if key not in ("v", "fact")}
+    data = {key: item for key, item in line.items() if key not in ("v", "fact")}
     try:
-        if kind is ModelReplied and "calls" in told:
-            told["calls"] = tuple(_judged_call(call) for call in told["calls"])
-        if kind is ModelCalled and "usage" in told:
-            told["usage"] = _made(Usage, told["usage"])
-        event: Event = _made(kind, told)
+        if kind is ModelReplied and "calls" in data:
+            data["calls"] = tuple(_judged_call(call) for call in data["calls"])
+        if kind is ModelCalled and "usage" in data:
+            data["usage"] = _from_data(Usage, data["usage"])
+        event: Event = _from_data(kind, data)
     except (TypeError, ValueError) as error:
         raise StateError(f"fact {at} of the journal, a {_NAMES[kind]}, cannot be read: {error}") from None
     return event
@@ -137,30 +139,30 @@ def _migrated(line: JsonObject, at: int) -> JsonObject:
     while isinstance(version, int) and version < FORMAT and version in MIGRATIONS:
         line, version = MIGRATIONS[version](line), version + 1
     if version != FORMAT:
-        told = f"fact {at} of the journal has the format {version!r}; this version reads {FORMAT}"
-        raise StateError(f"{told}: use the version that wrote it")
+        problem = f"fact {at} of the journal has the format {version!r}; this version reads {FORMAT}"
+        raise StateError(f"{problem}: use the version that wrote it")
     return line
 
 
-def _made(kind: type[T], told: Mapping[str, Any]) -> T:
+def _from_data(kind: type[T], data: JsonObject) -> T:
     """A fact from its data; lists become tuples where the fact has tuples."""
-    if not isinstance(told, Mapping):
-        raise ValueError(f"{told!r} is not a {kind.__name__}")
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{data!r} is not a {kind.__name__}")
     fields = _KEYS[kind]
-    if unknown := set(told) - fields.keys():
+    if unknown := set(data) - fields.keys():
         raise ValueError(f"it has the unknown field {min(unknown)!r}")
-    tuples = _TUPLES if kind is not Usage else frozenset[str]()
-    return kind(**{fields[key]: tuple(item) if key in tuples else item for key, item in told.items()})
+    tuples = frozenset[str]() if fields is _KEYS[Usage] else _TUPLES  # whose `calls` is a number
+    return kind(**{fields[key]: tuple(item) if key in tuples else item for key, item in data.items()})
 
 
-def _judged_call(told: Any) -> JudgedCall:
+def _judged_call(data: object) -> JudgedCall:
     """A call from its data, in which its marks stand flat."""
-    if not isinstance(told, Mapping):
-        return _made(JudgedCall, told)  # which says what is wrong with it
-    flags = {name: told[name] for name in MARK_NAMES[1:] if name in told}
-    rest = {key: item for key, item in told.items() if key not in (*flags, "action")}
-    marks = Marks("action" if told.get("action") else "read", **flags)
-    return dataclasses.replace(_made(JudgedCall, rest), marks=marks)
+    if not isinstance(data, Mapping):
+        raise ValueError(f"{data!r} is not a JudgedCall")
+    flags = {name: data[name] for name in MARK_NAMES[1:] if name in data}
+    rest = {key: item for key, item in data.items() if key not in (*flags, "action")}
+    marks = Marks("action" if data.get("action") else "read", **flags)
+    return dataclasses.replace(_from_data(JudgedCall, rest), marks=marks)
 
 
 def cleaned(event: T) -> T:

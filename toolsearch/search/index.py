@@ -17,7 +17,7 @@ from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.names import squashed
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import QueryError, SetupError
-from toolsearch.protocols import Matched, Scored, ToolIndex
+from toolsearch.protocols import Matched, Ranking, Scored, ToolIndex
 from toolsearch.search.confidence import Verdict, verdict
 from toolsearch.search.diversity import is_crowded, spread
 from toolsearch.settings import NOTHING_BELOW, SURE_FROM
@@ -142,10 +142,9 @@ def find(
     if not names.only and len(hits) < most:
         try:
             others, scored = _search(catalog, index, text, most, among=among, named={h.tool.id for h in hits})
-            degraded = getattr(scored, "degraded", None)
-            outcome = outcome or verdict(
-                [h.confidence for h in others], getattr(scored, "answerable", None), sure_from, nothing_below
-            )
+            whole = scored if isinstance(scored, Ranking) else Ranking()
+            degraded = whole.degraded
+            outcome = outcome or verdict([h.confidence for h in others], whole.answerable, sure_from, nothing_below)
             if outcome == "none":
                 others, near = [], tuple(hit.tool for hit in others[:3])
             hits += others[: most - len(hits)]

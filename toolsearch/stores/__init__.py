@@ -1,17 +1,17 @@
-"""Where journals live: a store keeps the facts of conversations, each at its place, and gives them back.
+"""Where journals live: a store keeps the facts of each conversation, in order, and gives them back.
 
 memory      MemoryStore: in this process, bounded        sqlite    SqliteStore: one file, any number of processes
 recent      the last conversations of one agent, for an agent without a store
-entries     what a store says of a conversation, and the checks all of them make
+entries     what a store reports about a conversation, and what both stores check and refuse
 
-Any object with `append`, `load`, `delete` and `list` is one; see `JournalStore` in `toolsearch.protocols`. What is in
-a store is trusted: whoever can write there can make an agent believe that a call was approved.
+Any object with `append`, `load`, `delete` and `list` is a store; see `JournalStore` in `toolsearch.protocols`. What is
+in a store is trusted: whoever can write to it can make an agent believe that a call was approved.
 """
 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from toolsearch.stores.entries import StoredConversation
 
@@ -24,7 +24,8 @@ __all__ = ["MemoryStore", "SqliteStore", "StoredConversation"]
 _WHERE = {"MemoryStore": "memory", "SqliteStore": "sqlite"}
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     if name in _WHERE:
-        return getattr(import_module(f"toolsearch.stores.{_WHERE[name]}"), name)
+        found: object = getattr(import_module(f"toolsearch.stores.{_WHERE[name]}"), name)
+        return found
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

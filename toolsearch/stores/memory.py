@@ -1,4 +1,4 @@
-"""Journals in memory, for tests and for programs that may forget."""
+"""Journals in memory, for tests and for programs that may lose them."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import json
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.errors import StateError
-from toolsearch.stores.entries import StoredConversation, checked_id, checked_page, checked_time, misplaced
+from toolsearch.stores.entries import StoredConversation, check_id, check_page, check_time, json_lines, wrong_position
 from toolsearch.support import checks
+from toolsearch.support.json_types import JsonObject
 
 __all__ = ["MemoryStore"]
 
@@ -25,7 +25,7 @@ class _Journal:
 
 
 class MemoryStore:
-    """Keeps the `most` conversations written last (None: all), each until nothing was written to it for `seconds`.
+    """Keeps the `most` conversations written last (None: all), each until nothing has been written to it for `seconds`.
 
     `clock` gives the seconds since the epoch. Safe to use from several threads.
     """
@@ -40,18 +40,15 @@ class MemoryStore:
         self._journals: OrderedDict[str, _Journal] = OrderedDict()  # the one written last is last
         self._lock = threading.Lock()
 
-    def append(self, conversation_id: str, position: int, facts: Sequence[Mapping[str, Any]]) -> None:
+    def append(self, conversation_id: str, position: int, facts: Sequence[JsonObject]) -> None:
         """Adds facts, the first at `position`; raises `StateError` if the journal has another length."""
-        checked_id(conversation_id)
-        try:
-            lines = [json.dumps(fact, ensure_ascii=False) for fact in facts]
-        except (TypeError, ValueError) as error:
-            raise StateError(f"a fact of the conversation {conversation_id!r} is no JSON: {error}") from None
+        check_id(conversation_id)
+        lines = json_lines(conversation_id, facts)
         with self._lock:
             self._forget()
             journal = self._journals.get(conversation_id) or _Journal([], 0.0)
             if len(journal.facts) != position:
-                raise misplaced(conversation_id, position, len(journal.facts))
+                raise wrong_position(conversation_id, position, len(journal.facts))
             if lines:
                 journal.facts += lines
                 journal.written_at = self._clock()
@@ -61,21 +58,21 @@ class MemoryStore:
                 self._journals.popitem(last=False)
 
     def load(self, conversation_id: str) -> builtins.list[dict[str, Any]]:
-        """The facts in order; none for an unknown conversation."""
+        """The facts in order; an empty list for an unknown conversation."""
         with self._lock:
             self._forget()
-            journal = self._journals.get(checked_id(conversation_id))
+            journal = self._journals.get(check_id(conversation_id))
             lines = builtins.list(journal.facts) if journal else []
         return [json.loads(line) for line in lines]
 
     def delete(self, conversation_id: str) -> bool:
-        """Forgets a conversation; says whether there was one."""
+        """Deletes a conversation; returns whether there was one."""
         with self._lock:
-            return self._journals.pop(checked_id(conversation_id), None) is not None
+            return self._journals.pop(check_id(conversation_id), None) is not None
 
     def expire(self, before: float) -> int:
-        """Forgets what was last written before a time in seconds since the epoch; returns how many conversations."""
-        checked_time(before)
+        """Deletes the conversations last written before a time (seconds since the epoch); returns how many."""
+        check_time(before)
         with self._lock:
             old = [each for each, journal in self._journals.items() if journal.written_at < before]
             for each in old:
@@ -86,7 +83,7 @@ class MemoryStore:
         self, prefix: str = "", *, after: str = "", limit: int | None = None
     ) -> builtins.list[StoredConversation]:
         """The conversations whose ids begin with `prefix` and come after `after`, ordered by id, `limit` at most."""
-        most = checked_page(prefix, after, limit)
+        most = check_page(prefix, after, limit)
         with self._lock:
             self._forget()
             found = sorted(each for each in self._journals if each.startswith(prefix) and each > after)
@@ -98,7 +95,7 @@ class MemoryStore:
         return [entry.id for entry in self.entries(prefix, after=after, limit=limit)]
 
     def _forget(self) -> None:
-        """Drops what is too old; the oldest come first."""
+        """Deletes what is too old; the oldest come first."""
         while self._seconds is not None and self._journals:
             oldest = next(iter(self._journals))
             if self._journals[oldest].written_at > self._clock() - self._seconds:

@@ -1,7 +1,7 @@
 """Journals in one SQLite file: the embedded default.
 
-A file may be used by any number of threads and processes at once: writes follow one another, readers never wait. What
-`append` has returned for is on the disk, whatever becomes of the process or the machine after it.
+Any number of threads and processes may use a file at once: writes happen one after another, and readers never wait.
+Once `append` has returned, the facts are on disk, even if the process or the machine fails right after.
 """
 
 from __future__ import annotations
@@ -13,19 +13,20 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
 
 from toolsearch.errors import SetupError, StateError, ToolSearchError
-from toolsearch.stores.entries import StoredConversation, checked_id, checked_page, checked_time, misplaced
+from toolsearch.stores.entries import StoredConversation, check_id, check_page, check_time, json_lines, wrong_position
 from toolsearch.support import checks
+from toolsearch.support.json_types import JsonObject
 
 __all__ = ["SqliteStore"]
 
 APPLICATION = 0x746F6F6C  # "tool": marks a file as ours
 
-# What makes a layout the next one; `user_version` says how many of these a file has been through.
+# The steps from each layout to the next; `user_version` says how many of them a file has been through.
 STEPS: tuple[tuple[str, ...], ...] = (
     (
         """CREATE TABLE facts (conversation TEXT NOT NULL, position INTEGER NOT NULL, fact TEXT NOT NULL,
@@ -43,11 +44,11 @@ STEPS: tuple[tuple[str, ...], ...] = (
 
 
 class SqliteStore:
-    """The journals in the file `path`, which is made if it is not there; its folder must be.
+    """The journals in the file `path`, which is created if it does not exist; its folder must exist.
 
-    A write waits at most `busy_seconds` for one of another process. `clock` gives the seconds since the epoch. Raises
-    `SetupError` for a file that cannot be opened or is another program's, `StateError` for a damaged or newer one.
-    Beside the file lie `-wal` and `-shm` files while it is in use: copy it only with all of them, or when closed.
+    A write waits at most `busy_seconds` for a write of another process. `clock` gives the seconds since the epoch.
+    Raises `SetupError` for a file that cannot be opened or is another program's, `StateError` for a damaged or newer
+    one. While the file is in use, there are a `-wal` and a `-shm` file next to it: copy all three, or close it first.
     """
 
     _writer: sqlite3.Connection | None
@@ -62,13 +63,15 @@ class SqliteStore:
             raise checks.wrong("path", "the path of a file", path)
         named: object = os.fspath(path)
         if not isinstance(named, str) or named in ("", ":memory:"):
-            raise SetupError(f"{checks.shown(named)} is no file; for journals in memory there is MemoryStore()")
+            raise SetupError(
+                f"{checks.shown(named)} is not the path of a file; for journals in memory use MemoryStore()"
+            )
         self.path = named
         self._busy, self._clock = busy_seconds, clock
         self._closed = False
         self._start()
-        with self._told():
-            writer = self._writer = self._opened()
+        with self._reported_errors():
+            writer = self._writer = self._open_connection()
             try:
                 self._prepare(writer)
             except BaseException:
@@ -83,23 +86,18 @@ class SqliteStore:
 
     # -- journals ------------------------------------------------------------------------------------------------
 
-    def append(self, conversation_id: str, position: int, facts: Sequence[Mapping[str, Any]]) -> None:
-        """Adds facts, the first of which is number `position`; raises `StateError` if the journal has another length.
+    def append(self, conversation_id: str, position: int, facts: Sequence[JsonObject]) -> None:
+        """Adds facts, the first of them at `position`; raises `StateError` if the journal has another length.
 
-        All of them are stored, or none.
+        Either all of them are stored or none.
         """
-        checked_id(conversation_id)
-        try:
-            rows = [
-                (conversation_id, position + n, json.dumps(fact, ensure_ascii=False)) for n, fact in enumerate(facts)
-            ]
-            [line.encode() for _, _, line in rows]
-        except (TypeError, ValueError) as error:
-            raise StateError(f"a fact of the conversation {conversation_id!r} is no JSON: {error}") from None
+        check_id(conversation_id)
+        lines = json_lines(conversation_id, facts)
+        rows = [(conversation_id, position + n, line) for n, line in enumerate(lines)]
         with self._writing() as connection:
             row = connection.execute("SELECT facts FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
             if (found := row[0] if row else 0) != position:
-                raise misplaced(conversation_id, position, found)
+                raise wrong_position(conversation_id, position, found)
             if rows:
                 connection.executemany("INSERT INTO facts VALUES (?, ?, ?)", rows)
                 connection.execute(
@@ -109,13 +107,13 @@ class SqliteStore:
                 )
 
     def load(self, conversation_id: str) -> builtins.list[dict[str, Any]]:
-        """The facts in order; none for an unknown conversation."""
+        """The facts in order; an empty list for an unknown conversation."""
         with self._reading() as connection:
             rows = connection.execute(
                 "SELECT position, fact FROM facts WHERE conversation = ? ORDER BY position",
-                (checked_id(conversation_id),),
+                (check_id(conversation_id),),
             ).fetchall()
-        found = []
+        facts = []
         for place, (position, line) in enumerate(rows):
             try:
                 fact = json.loads(line)
@@ -127,20 +125,20 @@ class SqliteStore:
                     f"fact {place} of the conversation {conversation_id!r} {what} in the store {self.path!r}: restore "
                     "the file from a copy, or delete the conversation"
                 )
-            found.append(fact)
-        return found
+            facts.append(fact)
+        return facts
 
     def delete(self, conversation_id: str) -> bool:
-        """Forgets a conversation; says whether there was one."""
-        checked_id(conversation_id)
+        """Deletes a conversation; returns whether there was one."""
+        check_id(conversation_id)
         with self._writing() as connection:
             connection.execute("DELETE FROM facts WHERE conversation = ?", (conversation_id,))
             gone = connection.execute("DELETE FROM conversations WHERE id = ?", (conversation_id,))
             return gone.rowcount > 0
 
     def expire(self, before: float) -> int:
-        """Forgets what was last written before a time in seconds since the epoch; returns how many conversations."""
-        checked_time(before)
+        """Deletes the conversations last written before a time (seconds since the epoch); returns how many."""
+        check_time(before)
         with self._writing() as connection:
             connection.execute(
                 "DELETE FROM facts WHERE conversation IN (SELECT id FROM conversations WHERE written_at < ?)", (before,)
@@ -151,7 +149,7 @@ class SqliteStore:
         self, prefix: str = "", *, after: str = "", limit: int | None = None
     ) -> builtins.list[StoredConversation]:
         """The conversations whose ids begin with `prefix` and come after `after`, ordered by id, `limit` at most."""
-        most = checked_page(prefix, after, limit)
+        most = check_page(prefix, after, limit)
         with self._reading() as connection:
             rows = connection.execute(
                 "SELECT id, facts, written_at FROM conversations WHERE id >= ? AND id <= ? AND id > ? "
@@ -165,7 +163,7 @@ class SqliteStore:
         return [entry.id for entry in self.entries(prefix, after=after, limit=limit)]
 
     def close(self) -> None:
-        """Closes the file. It may be used no more."""
+        """Closes the file; the store cannot be used afterwards."""
         self._closed = True
         with self._write_lock, self._read_lock:
             for connection in (self._writer, self._reader):
@@ -190,9 +188,9 @@ class SqliteStore:
 
     @contextmanager
     def _writing(self) -> Generator[sqlite3.Connection]:
-        """A transaction, for one thread of one process at a time; nothing of it stays if it raises."""
-        with self._write_lock, self._told():
-            connection = self._writer = self._writer or self._opened()
+        """A transaction, for one thread of one process at a time; if it raises, nothing is kept."""
+        with self._write_lock, self._reported_errors():
+            connection = self._writer = self._writer or self._open_connection()
             connection.execute("BEGIN IMMEDIATE")
             try:
                 yield connection
@@ -204,11 +202,11 @@ class SqliteStore:
 
     @contextmanager
     def _reading(self) -> Generator[sqlite3.Connection]:
-        with self._read_lock, self._told():
-            connection = self._reader = self._reader or self._opened()
+        with self._read_lock, self._reported_errors():
+            connection = self._reader = self._reader or self._open_connection()
             yield connection
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open_connection(self) -> sqlite3.Connection:
         if self._closed:
             raise StateError(f"the store {self.path!r} is closed")
         connection = sqlite3.connect(self.path, timeout=self._busy, isolation_level=None, check_same_thread=False)
@@ -234,10 +232,10 @@ class SqliteStore:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
-        self._let_readers_be(connection)
+        self._turn_on_write_ahead_log(connection)
 
-    def _let_readers_be(self, connection: sqlite3.Connection) -> None:
-        """Turns on the write-ahead log. SQLite does not wait for others here, so this does."""
+    def _turn_on_write_ahead_log(self, connection: sqlite3.Connection) -> None:
+        """Lets readers read during a write. SQLite does not wait for other processes here, so this does."""
         until = time.monotonic() + self._busy
         while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
             try:
@@ -261,8 +259,8 @@ class SqliteStore:
         return version
 
     @contextmanager
-    def _told(self) -> Generator[None]:
-        """What SQLite raises, as an error that says what to do."""
+    def _reported_errors(self) -> Generator[None]:
+        """Turns an error of SQLite into one that says what to do."""
         try:
             yield
         except sqlite3.Error as error:
@@ -277,8 +275,8 @@ class SqliteStore:
                 )
             case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
                 return StateError(
-                    f"the store {self.path!r} is damaged or no SQLite file ({error}): restore it from a copy, or move "
-                    "it away to begin with an empty one"
+                    f"the store {self.path!r} is damaged or not an SQLite file ({error}): restore it from a copy, or "
+                    "move it away to begin with an empty one"
                 )
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 return StateError(
@@ -303,7 +301,7 @@ def _code(error: sqlite3.Error) -> int:
 
 
 _STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()
-_INHERITED: list[Any] = []
+_INHERITED: list[tuple[sqlite3.Connection | None, sqlite3.Connection | None]] = []  # kept, so as not to be closed
 
 
 if hasattr(os, "register_at_fork"):

@@ -1,8 +1,31 @@
 """Provider formats, one module each, dicts in and dicts out; no SDK is imported.
 
 openai_chat   Chat Completions, of OpenAI and of servers that speak it      anthropic   Messages
-shared        what both do alike
+shared        what both have in common
 
 Each has `tools_for(session)`, `message_from(reply)`, `calls_in(reply)` and `results_for(pairs)`; see
-`toolsearch.protocols.Wire`.
+`toolsearch.protocols.Wire`. The names below are for a wire of your own
+
+    exported, shortened          the schema and the description of a tool, as providers accept them
+    distinct_ids, legal_name     ids and names that providers accept
+    fields_of, answered_calls    a reply as a dict; calls and results, checked
+    clean, clean_json            text and JSON that can be sent
+    read_answer, Pieces          the answer of a client, sync or async, whole or in pieces, for a model function
 """
+
+from toolsearch.schemas.json_schema import exported, shortened
+from toolsearch.support.text import clean, clean_json, legal_name
+from toolsearch.wires.shared import Pieces, answered_calls, distinct_ids, fields_of, read_answer
+
+__all__ = [
+    "Pieces",
+    "answered_calls",
+    "clean",
+    "clean_json",
+    "distinct_ids",
+    "exported",
+    "fields_of",
+    "legal_name",
+    "read_answer",
+    "shortened",
+]

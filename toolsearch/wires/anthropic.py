@@ -11,22 +11,24 @@ For an `Agent`: `model(client, "claude-…")`.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from toolsearch.calls import ToolCall, ToolResult
 from toolsearch.catalog.tools import Shown
 from toolsearch.errors import SetupError
-from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
+from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, TextDelta, ToolReturned, Usage, UserSaid
 from toolsearch.events.requests import CallModel
-from toolsearch.protocols import ShowsTools
+from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.schemas.json_schema import exported, shortened
 from toolsearch.schemas.validation import ArgumentsError, parse_arguments
 from toolsearch.support import checks
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean, clean_json, legal_name
-from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of
+from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of, read_answer
 
 __all__ = [
+    "MessagesClient",
     "MessagesModel",
     "calls_in",
     "definition",
@@ -59,21 +61,21 @@ def definition(shown: Shown, description_characters: int | None = None) -> dict[
     }
 
 
-def message_from(reply: Any) -> dict[str, Any]:
+def message_from(reply: object) -> dict[str, Any]:
     """The assistant's message of a reply (an SDK object or its dict): its blocks unchanged, calls with valid input."""
     ids = iter(call.id for call in calls_in(reply))
     blocks: list[Any] = []
     for block in _blocks(reply):
         if block.get("type") == "tool_use":
-            name, given = legal_name(block.get("name")), _input(block.get("input"))
-            blocks.append({**block, "id": next(ids), "name": name, "input": given})
+            name, arguments = legal_name(block.get("name")), _input(block.get("input"))
+            blocks.append({**block, "id": next(ids), "name": name, "input": arguments})
         elif block.get("type") != "text" or str(block.get("text") or "").strip():
             blocks.append(block)
     # The provider refuses a history with blank text or with no block at all.
     return {"role": "assistant", "content": clean_json(blocks or [{"type": "text", "text": "(no answer)"}])}
 
 
-def calls_in(reply: Any) -> list[ToolCall]:
+def calls_in(reply: object) -> list[ToolCall]:
     """The calls of a reply, in the model's order; a missing or repeated id is replaced."""
     blocks = [block for block in _blocks(reply) if block.get("type") == "tool_use"]
     reply_id = reply.get("id") if isinstance(reply, Mapping) else getattr(reply, "id", None)
@@ -85,7 +87,7 @@ def calls_in(reply: Any) -> list[ToolCall]:
 
 
 def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[str, Any]]:
-    """The one user message that carries all results back; none where nothing was called."""
+    """The one user message that carries all results back; an empty list if nothing was called."""
     blocks = [
         {
             "type": "tool_result",
@@ -101,7 +103,9 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 # -- for an agent ------------------------------------------------------------------------------------------------
 
 
-def model(client: Any, name: str, *, stream: bool = True, max_tokens: int = 4_096, **options: Any) -> MessagesModel:
+def model(
+    client: MessagesClient, name: str, *, stream: bool = True, max_tokens: int = 4_096, **options: object
+) -> MessagesModel:
     """A model for an `Agent`, asked through an `Anthropic` or `AsyncAnthropic` client; `options` go into every
     request."""
     checks.having("client", client, "an Anthropic or AsyncAnthropic client", "messages.create")
@@ -111,54 +115,44 @@ def model(client: Any, name: str, *, stream: bool = True, max_tokens: int = 4_09
     return MessagesModel(client, name, stream, {"max_tokens": max_tokens, **options})
 
 
-class MessagesModel:
-    """Asks the provider; with `stream` what it says is given piece by piece. An async client needs `arun`."""
+class Creates(Protocol):
+    """The part of a client that sends a request."""
 
-    def __init__(self, client: Any, name: str, stream: bool, options: Mapping[str, Any]) -> None:
+    @property
+    def create(self) -> Callable[..., object]: ...
+
+
+class MessagesClient(Protocol):
+    """What is used of an `Anthropic` or `AsyncAnthropic` client, or of one that wraps it."""
+
+    @property
+    def messages(self) -> Creates: ...
+
+
+class MessagesModel:
+    """Asks the provider; with `stream`, its reply is shown as it comes in. An async client needs `arun`."""
+
+    def __init__(self, client: MessagesClient, name: str, stream: bool, options: JsonObject) -> None:
         self.client, self.name, self.stream, self.options = client, name, stream, dict(options)
 
     def request_for(self, request: CallModel) -> dict[str, Any]:
         """The arguments of `messages.create`."""
-        made: dict[str, Any] = {"model": self.name, "messages": messages_for(request.transcript)}
+        arguments: dict[str, Any] = {"model": self.name, "messages": messages_for(request.transcript)}
         if request.system:
-            made["system"] = clean(request.system)
+            arguments["system"] = clean(request.system)
         if request.tools:
-            made["tools"] = [definition(shown) for shown in request.tools]
+            arguments["tools"] = [definition(shown) for shown in request.tools]
         if self.stream:
-            made["stream"] = True
-        return made | self.options | dict(request.options)
+            arguments["stream"] = True
+        return arguments | self.options | dict(request.options)
 
-    def __call__(self, request: CallModel) -> Iterator[TextDelta | Reply] | AsyncIterator[TextDelta | Reply]:
-        create = self.client.messages.create
-        asked = self.request_for(request)
-        is_async = any(kind.__name__.startswith("Async") for kind in type(self.client).__mro__)
-        return self._async(create, asked) if is_async else self._sync(create, asked)
-
-    def _sync(self, create: Any, asked: dict[str, Any]) -> Iterator[TextDelta | Reply]:
-        got = create(**asked)
-        if not asked.get("stream"):
-            yield reply_from(got)
-            return
-        parts = _Parts()
-        with got:
-            for event in got:
-                yield from parts.take(event)
-        yield reply_from(parts.message())
-
-    async def _async(self, create: Any, asked: dict[str, Any]) -> AsyncIterator[TextDelta | Reply]:
-        got = await create(**asked)
-        if not asked.get("stream"):
-            yield reply_from(got)
-            return
-        parts = _Parts()
-        async with got:
-            async for event in got:
-                for delta in parts.take(event):
-                    yield delta
-        yield reply_from(parts.message())
+    def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:
+        arguments = self.request_for(request)
+        answer = self.client.messages.create(**arguments)
+        return read_answer(answer, reply_from, _Pieces() if arguments.get("stream") else None)
 
 
-def reply_from(reply: Any) -> Reply:
+def reply_from(reply: object) -> Reply:
     """A reply of the provider (an SDK object or its dict) as an agent reads it."""
     plain = fields_of(reply)
     usage = plain.get("usage") or {}
@@ -179,7 +173,7 @@ def reply_from(reply: Any) -> Reply:
 def messages_for(transcript: Iterable[Message]) -> list[dict[str, Any]]:
     """A transcript as the `messages` of a request. A reply of this provider is sent back as it came.
 
-    The provider wants turns to alternate, and results before anything else the user says: neighbours become one.
+    The provider requires roles to alternate, and results before anything else from the user. So neighbours are merged.
     """
     messages: list[dict[str, Any]] = []
     for message in transcript:
@@ -203,7 +197,7 @@ def messages_for(transcript: Iterable[Message]) -> list[dict[str, Any]]:
 
 def _assistant(reply: ModelReplied) -> list[Any]:
     if reply.wire == WIRE and isinstance(reply.raw, Mapping):
-        ids = iter(call.id for call in reply.calls)  # an id that an earlier call has as well was replaced
+        ids = iter(call.id for call in reply.calls)  # the session replaces an id that an earlier call has
         return [
             {**block, "id": next(ids, block.get("id"))} if block.get("type") == "tool_use" else block
             for block in reply.raw.get("content") or []
@@ -216,20 +210,20 @@ def _assistant(reply: ModelReplied) -> list[Any]:
     return [*said, *calls]
 
 
-def _result(result: Any) -> dict[str, Any]:
+def _result(result: ToolReturned) -> dict[str, Any]:
     block = {"type": "tool_result", "tool_use_id": legal_name(result.call_id), "content": result.content}
     return block if result.status == "ok" else {**block, "is_error": True}
 
 
-class _Parts:
+class _Pieces:
     """A reply that comes in pieces."""
 
     def __init__(self) -> None:
         self._head: dict[str, Any] = {}
         self._blocks: dict[int, dict[str, Any]] = {}
 
-    def take(self, event: Any) -> list[TextDelta]:
-        """Takes one in; returns what it adds to what is shown."""
+    def take(self, event: object) -> list[TextDelta]:
+        """Takes in an event; returns the deltas to show for it."""
         plain = fields_of(event)
         match plain.get("type"):
             case "message_start":
@@ -241,11 +235,11 @@ class _Parts:
             case "message_delta":
                 self._head |= {k: v for k, v in (plain.get("delta") or {}).items() if v is not None}
                 self._head["usage"] = {**(self._head.get("usage") or {}), **(plain.get("usage") or {})}
-            case _:  # the end of a block or of all, a sign of life
+            case _:  # the end of a block or of the message, a ping
                 pass
         return []
 
-    def _add(self, block: dict[str, Any], delta: Mapping[str, Any]) -> list[TextDelta]:
+    def _add(self, block: dict[str, Any], delta: JsonObject) -> list[TextDelta]:
         kinds = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
         if (kind := delta.get("type")) == "input_json_delta":
             block["written"] = block.get("written", "") + (delta.get("partial_json") or "")
@@ -256,19 +250,19 @@ class _Parts:
                 return [TextDelta(piece, "text" if key == "text" else "reasoning")]
         return []
 
-    def message(self) -> dict[str, Any]:
-        """The whole, as if it had come at once."""
+    def whole(self) -> dict[str, Any]:
+        """The reply, as if it had come at once."""
         blocks = []
         for _, block in sorted(self._blocks.items()):
             written = block.pop("written", None)
             if written is not None and block.get("type", "").endswith("tool_use"):
-                block["input"] = _read(written)
+                block["input"] = _read_input(written)
             blocks.append(block)
         return {**self._head, "content": blocks}
 
 
-def _read(written: str) -> Any:
-    """The input of a call as JSON; as it was written where it is none."""
+def _read_input(written: str) -> object:
+    """The input of a call as JSON; text that is not JSON stays as it is."""
     try:
         return json.loads(written) if written.strip() else {}
     except ValueError:
@@ -278,10 +272,10 @@ def _read(written: str) -> Any:
 # -- inside ------------------------------------------------------------------------------------------------------
 
 
-def _blocks(reply: Any) -> list[Mapping[str, Any]]:
+def _blocks(reply: object) -> list[JsonObject]:
     plain = fields_of(reply)
     if "choices" in plain:  # read as a message it would seem to call nothing
-        raise SetupError("this wire reads messages of Anthropic, and this is a chat completion: use openai_chat")
+        raise SetupError("this wire reads messages of Anthropic, but this is a chat completion: use openai_chat")
     content = plain.get("content")
     if isinstance(content, str):
         return [{"type": "text", "text": content}]

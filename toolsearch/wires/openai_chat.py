@@ -11,21 +11,23 @@ For an `Agent`: `model(client, "gpt-…")`.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Protocol
 
 from toolsearch.calls import ToolCall, ToolResult
 from toolsearch.catalog.tools import Shown
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
 from toolsearch.events.requests import CallModel
-from toolsearch.protocols import ShowsTools
+from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.schemas.json_schema import exported, shortened
 from toolsearch.support import checks
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean, clean_json, legal_name
-from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of
+from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of, read_answer
 
 __all__ = [
+    "ChatClient",
     "ChatModel",
     "calls_in",
     "definition",
@@ -39,7 +41,7 @@ __all__ = [
 
 WIRE = "openai_chat"
 
-# What else a loop may hold, by its `object` or `type`: read as Chat Completions, it would seem to call nothing.
+# Replies of other formats, by their `object` or `type`. Read as Chat Completions, they would seem to call nothing.
 OTHERS = {"response": "OpenAI Responses", "message": "Anthropic Messages: use toolsearch.wires.anthropic"}
 
 DESCRIPTION_CHARACTERS = 1_024  # the provider refuses a request with a longer one
@@ -60,7 +62,7 @@ def definition(shown: Shown, description_characters: int = DESCRIPTION_CHARACTER
     return {"type": "function", "function": {"name": shown.name, "description": description, "parameters": schema}}
 
 
-def message_from(reply: Any) -> dict[str, Any]:
+def message_from(reply: object) -> dict[str, Any]:
     """The assistant's message of a reply (an SDK object or its dict), ready to be sent back with the history."""
     message = _message(reply)
     kept: dict[str, Any] = {"role": "assistant", "content": message.get("content")}
@@ -86,8 +88,8 @@ def message_from(reply: Any) -> dict[str, Any]:
     return cleaned
 
 
-def calls_in(reply: Any) -> list[ToolCall]:
-    """The calls of a reply, in the model's order."""
+def calls_in(reply: object) -> list[ToolCall]:
+    """The calls of a reply, in the model's order; a missing or repeated id is replaced."""
     return [ToolCall(call_id, str(f.get("name") or ""), f.get("arguments")) for call_id, f in _functions(reply)]
 
 
@@ -102,7 +104,7 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 # -- for an agent ------------------------------------------------------------------------------------------------
 
 
-def model(client: Any, name: str, *, stream: bool = True, **options: Any) -> ChatModel:
+def model(client: ChatClient, name: str, *, stream: bool = True, **options: object) -> ChatModel:
     """A model for an `Agent`, asked through an `OpenAI` or `AsyncOpenAI` client; `options` go into every request."""
     checks.having("client", client, "an OpenAI or AsyncOpenAI client", "chat.completions.create")
     checks.text("name", name, empty=False)
@@ -110,59 +112,57 @@ def model(client: Any, name: str, *, stream: bool = True, **options: Any) -> Cha
     return ChatModel(client, name, stream, options)
 
 
+class Creates(Protocol):
+    """The part of a client that sends a request."""
+
+    @property
+    def create(self) -> Callable[..., object]: ...
+
+
+class HasCompletions(Protocol):
+    """The `chat` of a client."""
+
+    @property
+    def completions(self) -> Creates: ...
+
+
+class ChatClient(Protocol):
+    """What is used of an `OpenAI` or `AsyncOpenAI` client, or of one that wraps it."""
+
+    @property
+    def chat(self) -> HasCompletions: ...
+
+
 class ChatModel:
-    """Asks the provider; with `stream` what it says is given piece by piece. An async client needs `arun`."""
+    """Asks the provider; with `stream`, its reply is shown as it comes in. An async client needs `arun`."""
 
     takes_schema = True
 
-    def __init__(self, client: Any, name: str, stream: bool, options: Mapping[str, Any]) -> None:
+    def __init__(self, client: ChatClient, name: str, stream: bool, options: JsonObject) -> None:
         self.client, self.name, self.stream, self.options = client, name, stream, dict(options)
 
     def request_for(self, request: CallModel) -> dict[str, Any]:
         """The arguments of `chat.completions.create`."""
-        made: dict[str, Any] = {"model": self.name, "messages": messages_for(request.transcript, request.system)}
+        messages = messages_for(request.transcript, request.system)
+        arguments: dict[str, Any] = {"model": self.name, "messages": messages}
         if request.tools:
-            made["tools"] = [definition(shown) for shown in request.tools]
+            arguments["tools"] = [definition(shown) for shown in request.tools]
         if request.schema is not None:
-            made["response_format"] = {
+            arguments["response_format"] = {
                 "type": "json_schema",
                 "json_schema": {"name": "answer", "schema": dict(request.schema)},
             }
         if self.stream:
-            made |= {"stream": True, "stream_options": {"include_usage": True}}
-        return made | self.options | dict(request.options)
+            arguments |= {"stream": True, "stream_options": {"include_usage": True}}
+        return arguments | self.options | dict(request.options)
 
-    def __call__(self, request: CallModel) -> Iterator[TextDelta | Reply] | AsyncIterator[TextDelta | Reply]:
-        create = self.client.chat.completions.create
-        asked = self.request_for(request)
-        is_async = any(kind.__name__.startswith("Async") for kind in type(self.client).__mro__)
-        return self._async(create, asked) if is_async else self._sync(create, asked)
-
-    def _sync(self, create: Any, asked: dict[str, Any]) -> Iterator[TextDelta | Reply]:
-        got = create(**asked)
-        if not asked.get("stream"):
-            yield reply_from(got)
-            return
-        parts = _Parts()
-        with got:
-            for chunk in got:
-                yield from parts.take(chunk)
-        yield reply_from(parts.completion())
-
-    async def _async(self, create: Any, asked: dict[str, Any]) -> AsyncIterator[TextDelta | Reply]:
-        got = await create(**asked)
-        if not asked.get("stream"):
-            yield reply_from(got)
-            return
-        parts = _Parts()
-        async with got:
-            async for chunk in got:
-                for delta in parts.take(chunk):
-                    yield delta
-        yield reply_from(parts.completion())
+    def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:
+        arguments = self.request_for(request)
+        answer = self.client.chat.completions.create(**arguments)
+        return read_answer(answer, reply_from, _Pieces() if arguments.get("stream") else None)
 
 
-def reply_from(reply: Any) -> Reply:
+def reply_from(reply: object) -> Reply:
     """A reply of the provider (an SDK object or its dict) as an agent reads it."""
     plain = fields_of(reply)
     message, choices = _message(plain), _mappings(plain.get("choices")) or [{}]
@@ -204,12 +204,12 @@ def _assistant(reply: ModelReplied) -> dict[str, Any]:
     if reply.wire == WIRE and isinstance(reply.raw, Mapping):
         kept = dict(reply.raw)
         if calls := kept.get("tool_calls"):
-            # An id that an earlier call has as well was replaced.
-            kept["tool_calls"] = [{**call, "id": asked.id} for call, asked in zip(calls, reply.calls, strict=False)]
+            # The session replaces an id that an earlier call of the conversation has.
+            kept["tool_calls"] = [{**call, "id": judged.id} for call, judged in zip(calls, reply.calls, strict=False)]
         return kept
-    made: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
     if reply.calls:
-        made["tool_calls"] = [
+        message["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
@@ -217,16 +217,16 @@ def _assistant(reply: ModelReplied) -> dict[str, Any]:
             }
             for call in reply.calls
         ]
-    return made
+    return message
 
 
-def _text(content: Any) -> str:
+def _text(content: object) -> str:
     if isinstance(content, str):
         return content
     return "".join(str(part.get("text") or "") for part in _mappings(content))
 
 
-class _Parts:
+class _Pieces:
     """A reply that comes in pieces."""
 
     def __init__(self) -> None:
@@ -235,8 +235,8 @@ class _Parts:
         self._calls: list[tuple[int, dict[str, Any]]] = []  # each with the index it came under
         self._stop: str | None = None
 
-    def take(self, chunk: Any) -> list[TextDelta]:
-        """Takes one in; returns what it adds to what is shown."""
+    def take(self, chunk: object) -> list[TextDelta]:
+        """Takes in a chunk; returns the deltas to show for it."""
         plain = fields_of(chunk)
         self._head |= {key: plain[key] for key in ("id", "model", "usage") if plain.get(key)}
         shown = []
@@ -251,37 +251,37 @@ class _Parts:
                 self._take_call(call, place)
         return shown
 
-    def _take_call(self, call: Mapping[str, Any], place: int) -> None:
-        told = call.get("function")
-        told = told if isinstance(told, Mapping) else {}
+    def _take_call(self, call: JsonObject, place: int) -> None:
+        function = call.get("function")
+        piece: JsonObject = function if isinstance(function, Mapping) else {}
         index, call_id = call.get("index"), str(call.get("id") or "")
         index = index if isinstance(index, int) else place
-        name, arguments = str(told.get("name") or ""), told.get("arguments") or ""
-        kept = self._continued(index, call_id, name)
-        if kept is None:
-            made: dict[str, Any] = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
-            self._calls.append((index, kept := made))
-        kept["id"] = kept["id"] or call_id
-        function: dict[str, str] = kept["function"]
-        function["name"] += name if name != function["name"] else ""  # some servers say it with every piece
-        function["arguments"] += arguments if isinstance(arguments, str) else json.dumps(arguments)
+        name, arguments = str(piece.get("name") or ""), piece.get("arguments") or ""
+        whole = self._call_of(index, call_id, name)
+        if whole is None:
+            begun: dict[str, Any] = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
+            self._calls.append((index, whole := begun))
+        whole["id"] = whole["id"] or call_id
+        written: dict[str, str] = whole["function"]
+        written["name"] += name if name != written["name"] else ""  # some servers send it with every piece
+        written["arguments"] += arguments if isinstance(arguments, str) else json.dumps(arguments)
 
-    def _continued(self, index: int, call_id: str, name: str) -> dict[str, Any] | None:
-        """The call that a piece belongs to, None where it begins one: servers give several calls one index, or none."""
-        for _, kept in self._calls:
-            if call_id and kept["id"] == call_id:
-                return kept
-        at_index = [kept for at, kept in self._calls if at == index]
+    def _call_of(self, index: int, call_id: str, name: str) -> dict[str, Any] | None:
+        """The call that a piece continues, or None. Some servers give several calls the same index, or no index."""
+        for _, call in self._calls:
+            if call_id and call["id"] == call_id:
+                return call
+        at_index = [call for at, call in self._calls if at == index]
         if not at_index or not name:
             return at_index[-1] if at_index else None
-        kept = at_index[-1]
-        if call_id and kept["id"]:
+        call = at_index[-1]
+        if call_id and call["id"]:
             return None
-        written = kept["function"]["arguments"]
-        return None if written and (name != kept["function"]["name"] or _is_json(written)) else kept
+        written = call["function"]["arguments"]
+        return None if written and (name != call["function"]["name"] or _is_json(written)) else call
 
-    def completion(self) -> dict[str, Any]:
-        """The whole, as if it had come at once."""
+    def whole(self) -> dict[str, Any]:
+        """The reply, as if it had come at once."""
         if self._calls:
             self._message["tool_calls"] = [call for _, call in sorted(self._calls, key=lambda each: each[0])]
         return {**self._head, "choices": [{"message": self._message, "finish_reason": self._stop}]}
@@ -290,38 +290,38 @@ class _Parts:
 # -- inside ------------------------------------------------------------------------------------------------------
 
 
-def _message(reply: Any) -> Mapping[str, Any]:
+def _message(reply: object) -> JsonObject:
     plain = fields_of(reply)
     if plain.get("choices") is None and (of := OTHERS.get(str(plain.get("object") or plain.get("type")))):
-        raise SetupError(f"this wire reads replies of Chat Completions, and this is one of {of}")
+        raise SetupError(f"this wire reads replies of Chat Completions, but this is a reply of {of}")
     choices = _mappings(plain.get("choices"))
     message = choices[0].get("message") if choices else plain.get("message", plain)
     return message if isinstance(message, Mapping) else {}
 
 
-def _mappings(value: Any) -> list[Mapping[str, Any]]:
-    """The objects in a list; what is none, a server made up."""
+def _mappings(value: object) -> list[JsonObject]:
+    """The objects in a list. Some servers put other things there, which are left out."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
-def _functions(reply: Any) -> list[tuple[str, Mapping[str, Any]]]:
-    """Id and function of each call, in every reading alike."""
+def _functions(reply: object) -> list[tuple[str, JsonObject]]:
+    """Id and function of each call, the same for everything that reads the reply."""
     calls = _mappings(_message(reply).get("tool_calls"))
     reply_id = reply.get("id") if isinstance(reply, Mapping) else getattr(reply, "id", None)
     ids = distinct_ids([call.get("id") for call in calls], "call", [reply_id, calls])
     return [(i, _function(call)) for i, call in zip(ids, calls, strict=True)]
 
 
-def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What is called, and with what: of a custom tool, which takes no object, only its name."""
-    told, custom = call.get("function"), call.get("custom")
-    if isinstance(told, Mapping) and told:
-        return told
+def _function(call: JsonObject) -> JsonObject:
+    """The name and arguments of a call; for a custom tool, which does not take an object, only the name."""
+    function, custom = call.get("function"), call.get("custom")
+    if isinstance(function, Mapping) and function:
+        return function
     return {"name": custom.get("name") if isinstance(custom, Mapping) else None, "arguments": None}
 
 
-def _valid_json(arguments: Any) -> str:
-    """Arguments as the JSON object a provider demands in a history; malformed text is kept inside one."""
+def _valid_json(arguments: object) -> str:
+    """Arguments as the JSON object that a provider requires in a history; malformed text is kept inside one."""
     if isinstance(arguments, Mapping):
         return json.dumps(clean_json(arguments), ensure_ascii=False)
     text = clean(arguments) if isinstance(arguments, str) else ""
@@ -346,4 +346,4 @@ def _is_json(text: str) -> bool:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is no JSON")
+    raise ValueError(f"{constant} is not valid JSON")

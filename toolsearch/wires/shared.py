@@ -1,21 +1,26 @@
-"""What every wire does alike: replies as dicts, calls with ids of their own, names a provider accepts."""
+"""What every wire does: replies as dicts, calls with ids of their own, the answer of a client read to its end."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
-from typing import Any
+import inspect
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 from toolsearch.calls import ToolCall, ToolResult
+from toolsearch.events.facts import Reply, TextDelta
+from toolsearch.protocols import AsyncReplyStream, ReplyStream
 from toolsearch.support import checks
 from toolsearch.support.checks import wrong
+from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
-__all__ = ["answered_calls", "distinct_ids", "fields_of"]
+__all__ = ["Pieces", "answered_calls", "distinct_ids", "fields_of", "read_answer"]
 
 
 def answered_calls(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[tuple[ToolCall, ToolResult]]:
-    """Calls, each with its result; raises `SetupError` for anything else, such as a result nobody waited for."""
+    """Calls, each with its result; raises `SetupError` for anything else, such as a result that was not awaited."""
     wanted = "pairs of a ToolCall and its ToolResult, as in [(call, session.handle(call))]"
     if not isinstance(answered, Iterable):
         raise checks.wrong("answered", wanted, answered)
@@ -29,30 +34,98 @@ def answered_calls(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[tupl
     return pairs
 
 
-def fields_of(reply: Any) -> Mapping[str, Any]:
-    """A reply, or a piece of one, of a provider's SDK as a dict, which it may be already; else raises `SetupError`."""
+def fields_of(reply: object) -> JsonObject:
+    """A reply, or a piece of one, as a dict: what a provider's SDK gave, or a dict already; else `SetupError`."""
     if isinstance(reply, Mapping):
         return reply
     dump = getattr(reply, "model_dump", None)
     if dump is None:
         more = ": await it first" if hasattr(reply, "__await__") else ""
         raise wrong("a reply", "what the provider's SDK gave, whole, or its dict", reply, more=more)
-    fields: Mapping[str, Any] = dump(exclude_none=True, warnings=False)
+    fields: JsonObject = dump(exclude_none=True, warnings=False)
     return fields
 
 
-def distinct_ids(ids: Iterable[Any], prefix: str, reply: Any) -> list[str]:
-    """The ids of a reply's calls as text; a missing or repeated one is made up from the reply and its place.
+def distinct_ids(ids: Iterable[object], prefix: str, reply: object) -> list[str]:
+    """The ids of a reply's calls as text; a missing or repeated one is made from the reply and the call's place.
 
-    The same reply always gives the same ids, and another reply others.
+    The same reply always gives the same ids, and another reply gives other ids.
     """
-    made: list[str] = []
+    distinct: list[str] = []
     digest = ""
-    for place, told in enumerate(ids):
-        call_id = plain = clean(str(told or ""))
-        while not call_id or call_id in made:
+    for place, given in enumerate(ids):
+        call_id = plain = clean(str(given or ""))
+        while not call_id or call_id in distinct:
             digest = digest or hashlib.sha256(repr(reply).encode("utf-8", "replace")).hexdigest()
             call_id = f"{plain[:24] or prefix}_{digest[:8]}_{place}"
             digest = digest[1:]
-        made.append(call_id)
-    return made
+        distinct.append(call_id)
+    return distinct
+
+
+# -- the answer of a client --------------------------------------------------------------------------------------
+
+
+class Pieces(Protocol):
+    """Puts a streamed reply together."""
+
+    def take(self, piece: Any, /) -> Iterable[TextDelta]:
+        """Takes in a piece; returns the deltas to show for it."""
+        ...
+
+    def whole(self) -> JsonObject:
+        """The reply, as if it had come at once."""
+        ...
+
+
+def read_answer(
+    answer: object, reply_from: Callable[[Any], Reply], pieces: Pieces | None = None
+) -> ReplyStream | AsyncReplyStream:
+    """What a model function returns for the answer of a client's call: the deltas of a stream, and then the reply.
+
+    The answer is a reply, or with `pieces` a stream of them; from an async client, an awaitable of one of these. The
+    client itself is not asked whether it is async: it may be wrapped, and then neither its class nor its method tells.
+    """
+    if inspect.isawaitable(answer):
+        return _AsyncAnswer(answer, reply_from, pieces)
+    return _read(answer, reply_from, pieces)
+
+
+def _read(answer: Any, reply_from: Callable[[Any], Reply], pieces: Pieces | None) -> Iterator[TextDelta | Reply]:
+    if pieces is None:
+        yield reply_from(answer)
+        return
+    with answer:
+        for piece in answer:
+            yield from pieces.take(piece)
+    yield reply_from(pieces.whole())
+
+
+async def _read_async(
+    answer: Awaitable[Any], reply_from: Callable[[Any], Reply], pieces: Pieces | None
+) -> AsyncGenerator[TextDelta | Reply]:
+    received = await answer
+    if pieces is None:
+        yield reply_from(received)
+        return
+    async with received:
+        async for piece in received:
+            for delta in pieces.take(piece):
+                yield delta
+    yield reply_from(pieces.whole())
+
+
+class _AsyncAnswer(AsyncIterator[TextDelta | Reply]):
+    """An async answer; a request that nobody waits for, as in `run`, is dropped without a warning of Python."""
+
+    def __init__(self, answer: Awaitable[Any], reply_from: Callable[[Any], Reply], pieces: Pieces | None) -> None:
+        self._parts = _read_async(answer, reply_from, pieces)
+        if inspect.iscoroutine(answer):  # one that was awaited is closed already
+            weakref.finalize(self, answer.close)
+
+    async def __anext__(self) -> TextDelta | Reply:
+        return await anext(self._parts)
+
+    async def aclose(self) -> None:
+        """Closes the connection too."""
+        await self._parts.aclose()

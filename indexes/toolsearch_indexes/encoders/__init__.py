@@ -1,4 +1,4 @@
-"""Text to vectors: the one protocol, and encoders by name from entry points `toolsearch.encoders`.
+"""Text to vectors: checks around an encoder, and encoders by name from entry points `toolsearch.encoders`.
 
 static         a table of word vectors (model2vec, wordllama)   multilingual   a model for a hundred languages
 sentence_transformers, onnx   a neural model in this process    openai         an endpoint
@@ -13,9 +13,10 @@ what is missing; it loads its model when it is first used, once, whatever the nu
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from toolsearch.errors import SetupError, ToolSearchError
+from toolsearch.protocols import Encoder
 from toolsearch.support.plugins import plugin
 from toolsearch.support.text import clean
 
@@ -28,23 +29,6 @@ __all__ = ["Encoder", "EncoderError", "as_rows", "encoded", "open_encoder", "war
 
 class EncoderError(ToolSearchError, RuntimeError):
     """A well set up encoder cannot answer now: its endpoint is down or too busy. Trying again later may help."""
-
-
-class Encoder(Protocol):
-    """Texts in, vectors out.
-
-    `name` says the model and its version or digest, so that vectors of two models are never mixed. `name` and `width`
-    may load the model; both stay the same from then on. All three members may be used from several threads at once. The
-    protocol does not support `isinstance`: Python 3.11 would load the model to answer.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def width(self) -> int: ...
-    def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """A row for each text, (len(texts), width), float32. `query` is True for texts to search with."""
-        ...
 
 
 def as_rows(encoder: Encoder, output: object, texts: int) -> NDArray[np.float32]:
@@ -103,5 +87,5 @@ def as_encoder(encoder: str | Encoder) -> Encoder:
     if isinstance(encoder, type):
         raise SetupError(f"pass an encoder by its name, or an object as in {encoder.__name__}(…), not the class itself")
     if not callable(getattr(encoder, "encode", None)):
-        raise SetupError(f"the encoder {encoder!r} has no method `encode`; see the Encoder protocol")
+        raise SetupError(f"the encoder {encoder!r} has no method `encode`; see Encoder in toolsearch.protocols")
     return encoder

@@ -1,0 +1,28 @@
+"""Public test doubles, and the kits that prove a plug, such as `check_index(MyIndex)`.
+
+doubles        FixedIndex and ScriptedModel, for tests of what is around an index or a model
+index_checks   check_index          store_checks   check_store
+layer_checks   check_layer          wire_checks    check_wire
+promises       BrokenPromise, which every kit raises
+conversations  what the kit for layers plays
+
+A kit returns nothing if every promise holds. Otherwise it raises `BrokenPromise` with the first one that does not, and
+how to see it.
+"""
+
+from toolsearch.testing.doubles import FixedIndex, ScriptedModel
+from toolsearch.testing.index_checks import check_index
+from toolsearch.testing.layer_checks import check_layer
+from toolsearch.testing.promises import BrokenPromise
+from toolsearch.testing.store_checks import check_store
+from toolsearch.testing.wire_checks import check_wire
+
+__all__ = [
+    "BrokenPromise",
+    "FixedIndex",
+    "ScriptedModel",
+    "check_index",
+    "check_layer",
+    "check_store",
+    "check_wire",
+]
