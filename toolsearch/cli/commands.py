@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from toolsearch import __version__
+from toolsearch import Settings, SetupError, ToolSearch, __version__
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.enrichment import enrich as ask_for_queries
 from toolsearch.catalog.examples import QUERIES, Examples
@@ -23,10 +23,7 @@ from toolsearch.catalog.files import read_tools
 from toolsearch.catalog.quarantine import Quarantined
 from toolsearch.catalog.sanitising import FLAGS
 from toolsearch.catalog.text_models import command, endpoint
-from toolsearch.errors import SetupError
-from toolsearch.settings import Settings
 from toolsearch.support.json_types import JsonObject
-from toolsearch.tool_search import ToolSearch
 
 __all__ = ["app"]
 

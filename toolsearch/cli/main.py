@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from toolsearch.errors import MissingExtra, ToolSearchError
+from toolsearch import MissingExtra, ToolSearchError
 
 __all__ = ["main"]
 
