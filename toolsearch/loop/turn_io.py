@@ -37,7 +37,7 @@ from toolsearch.loop.trampoline import Trampoline
 from toolsearch.protocols import Do, Layer, Model, NamedModel, Observer, Record, RedactingLayer, Sleep
 from toolsearch.tool_search import ToolSearch
 
-__all__ = ["AgentParts", "Perform", "RequestDropped", "TurnIO"]
+__all__ = ["AgentParts", "RequestDropped", "TurnIO"]
 
 log = logging.getLogger("toolsearch")
 
