@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, TypedDict
 
-from toolsearch.calls import Caller, ToolContext, ToolResult
+from toolsearch.calls import Caller, ToolContext, ToolResult, actor_of
 from toolsearch.catalog.tools import Tool, tool
 from toolsearch.events import synthetic
 from toolsearch.events.facts import (
@@ -279,10 +279,9 @@ class _Delegation:
 
 def _rows(call: Call, handover: _Handover) -> Iterator[ModelCalled]:
     """What the child's model calls cost, one row per model, because each model has its own price."""
-    actor = (call.caller.user if call.caller else None) or ""
     models = dict.fromkeys(row.model for row in handover.rows)
     for model in models:
         rows = [row for row in handover.rows if row.model == model]
         usage = sum((row.usage for row in rows), Usage())
-        yield ModelCalled(PURPOSE, model, usage, actor, seconds=sum(row.seconds for row in rows))
+        yield ModelCalled(PURPOSE, model, usage, actor_of(call.caller), seconds=sum(row.seconds for row in rows))
     handover.rows.clear()
