@@ -65,7 +65,7 @@ class _Structured:
         return not self.separate
 
     def around_run(self, run: Run) -> RunSteps:
-        """The journal holds JSON; whoever called gets the type."""
+        """The journal holds JSON; the program that called gets the type."""
         result = yield run
         if isinstance(result, Finished) and result.reason == "answered" and result.value is not None:
             return replace(result, value=self.shape.value_of(result.value))
