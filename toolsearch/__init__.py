@@ -4,11 +4,11 @@ What a program uses
     tool_search     ToolSearch: the front door              settings       every setting
     calls           a call, its answer, who it is for       errors         what can go wrong, by whose fault
     protocols       every plug on one page                  tokens         counting, offline
-    builtin_tools   tools an agent always has               testing        check_index and its kin, public doubles
+    builtin_tools   tools an agent always has               testing        kits that prove a plug, public doubles
     delegation      an agent as a tool of another one
 
 The packages, each with a map in its first lines
-    catalog         what there is                           search         the search seam
+    catalog         what there is                           search         finding it, through any index
     session         what one conversation may see and call  events         what a conversation is made of
     loop            the agent loop                          layers         what governs and watches it
     stores          where conversations live                wires          one provider format a module
@@ -17,12 +17,11 @@ The packages, each with a map in its first lines
 """
 
 import logging
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.calls import Caller, Status, ToolCall, ToolContext, ToolResult
-from toolsearch.catalog.catalog import Catalog, Change
-from toolsearch.catalog.quarantine import Quarantined
-from toolsearch.catalog.tools import Shown, Tool, tool
+from toolsearch.catalog import Catalog, Change, Quarantined, Shown, Tool, tool
 from toolsearch.errors import (
     AnswerError,
     DefinitionError,
@@ -34,10 +33,8 @@ from toolsearch.errors import (
     UnknownTool,
 )
 from toolsearch.protocols import Matched, Scored, ToolIndex
-from toolsearch.search.index import Hit, Hits, find, open_index
-from toolsearch.search.learned import Learned
-from toolsearch.session.call_plans import CallPlan
-from toolsearch.session.session import Session
+from toolsearch.search import Hit, Hits, Learned, find, open_index
+from toolsearch.session import CallPlan, Session
 from toolsearch.settings import Settings
 from toolsearch.tool_search import ToolSearch
 
@@ -126,10 +123,10 @@ _LATER = {
 def __getattr__(name: str) -> Any:
     if name not in _LATER:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from importlib import import_module
-
-    return getattr(import_module(f"toolsearch.{_LATER[name]}"), name)
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    """The public names, and the modules that are loaded."""
+    private = {"Any", "TYPE_CHECKING", "_LATER", "import_module", "logging"}
+    return sorted({*globals(), *__all__} - private)

@@ -245,7 +245,7 @@ def memories(store: MemoryTexts | None = None) -> LayerWithTool:
     so that nobody reads what somebody else said.
     """
     wanted = "a store of memories, as InProcessMemories() is"
-    checks.having("store", store, wanted, "load", "save", none="to forget at the end")
+    checks.having("store", store, wanted, "load", "save", none="to keep them in this process only")
     texts = InProcessMemories() if store is None else store
     return _Memories(texts, tool(_Remember(texts), name="remember"))
 

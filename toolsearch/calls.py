@@ -16,6 +16,7 @@ __all__ = [
     "ToolCall",
     "ToolContext",
     "ToolResult",
+    "actor_of",
     "check_caller",
 ]
 
@@ -91,6 +92,11 @@ class ToolContext:
     @property
     def idempotency_key(self) -> str:
         return ":".join(filter(None, (self.conversation_id, self.call_id, self.digest)))
+
+
+def actor_of(caller: Caller | None) -> str:
+    """The user who is billed, and whose decisions are recorded; empty if that is nobody in particular."""
+    return (caller.user if caller else None) or ""
 
 
 def check_caller(caller: object) -> None:

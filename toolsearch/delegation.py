@@ -15,9 +15,9 @@ from collections.abc import Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, TypedDict
+from typing import Annotated, TypedDict
 
-from toolsearch.calls import Caller, ToolContext, ToolResult
+from toolsearch.calls import Caller, ToolContext, ToolResult, actor_of
 from toolsearch.catalog.tools import Tool, tool
 from toolsearch.events import synthetic
 from toolsearch.events.facts import (
@@ -31,14 +31,12 @@ from toolsearch.events.facts import (
     UserSaid,
 )
 from toolsearch.events.requests import Answer, Approve, Call, Decision, Deny, Finished, Paused, Waiting
+from toolsearch.loop.agent import Agent
+from toolsearch.loop.conversation import Conversation
 from toolsearch.protocols import Layer, Record, ToolSteps
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.threads import in_thread, start
-
-if TYPE_CHECKING:
-    from toolsearch.loop.agent import Agent
-    from toolsearch.loop.conversation import Conversation
 
 __all__ = ["delegate", "delegation"]
 
@@ -104,7 +102,7 @@ class _Delegate:
     def __call__(self, task: Task, context: ToolContext) -> ToolResult:
         if _DEPTH.get() >= self.depth:
             return synthetic.too_deep(self._judged(context), self.depth)
-        child = _child_of(context)
+        child = _child_of(context.conversation_id, context.call_id)
         conversation = self.agent.conversation(child, caller=context.caller)
         handover = _handover_for(child)
         result = _earlier_result(conversation, handover)
@@ -125,7 +123,7 @@ class _Delegate:
         """As the call, for async code: a cancelled task cancels the child."""
         if _DEPTH.get() >= self.depth:
             return synthetic.too_deep(self._judged(context), self.depth)
-        child = _child_of(context)
+        child = _child_of(context.conversation_id, context.call_id)
         conversation = await in_thread(partial(self.agent.conversation, child, caller=context.caller))
         handover = _handover_for(child)
         result = _earlier_result(conversation, handover)
@@ -164,8 +162,9 @@ class _Delegate:
         return f"delegate({self.agent!r}, {self.name!r})"
 
 
-def _child_of(context: ToolContext) -> str:
-    return f"{context.conversation_id}/{context.call_id}"
+def _child_of(conversation_id: str, call_id: str) -> str:
+    """The id of the conversation that a call has with the child."""
+    return f"{conversation_id}/{call_id}"
 
 
 def _handover_for(child: str) -> _Handover:
@@ -250,7 +249,7 @@ class _Delegation:
         before = [e for e in call.turn.facts if isinstance(e, ToolStarted | ToolWaiting) and e.call_id == judged.id]
         asks = [e for e in before if isinstance(e, ToolWaiting) and e.kind == "delegated"]
         about = frozenset(each["id"] for each in asks[-1].data["waiting"]) if asks and decided else frozenset[str]()
-        child = f"{call.conversation_id}/{judged.id}"
+        child = _child_of(call.conversation_id, judged.id)
         handover = _Handover(child, decided, about, any(isinstance(e, ToolStarted) for e in before))
         _HANDOVER.set(handover)
         try:
@@ -280,10 +279,9 @@ class _Delegation:
 
 def _rows(call: Call, handover: _Handover) -> Iterator[ModelCalled]:
     """What the child's model calls cost, one row per model, because each model has its own price."""
-    actor = (call.caller.user if call.caller else None) or ""
     models = dict.fromkeys(row.model for row in handover.rows)
     for model in models:
         rows = [row for row in handover.rows if row.model == model]
         usage = sum((row.usage for row in rows), Usage())
-        yield ModelCalled(PURPOSE, model, usage, actor, seconds=sum(row.seconds for row in rows))
+        yield ModelCalled(PURPOSE, model, usage, actor_of(call.caller), seconds=sum(row.seconds for row in rows))
     handover.rows.clear()

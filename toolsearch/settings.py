@@ -100,14 +100,14 @@ class Settings(BaseModel):
     call_tool: _Name = "call_tool"
     """The name of the built-in call tool of "bridge"."""
     max_sessions: Annotated[int, Field(ge=1)] | None = 1_000
-    """The most sessions kept; beyond it the one not used for the longest time leaves. None keeps all."""
+    """The most sessions kept; beyond it the one not used for the longest time is evicted. None keeps all."""
     ttl_seconds: Annotated[float, Field(gt=0)] | None = None
-    """A session that has not been used for so long leaves. None: no session leaves because of its age."""
+    """A session that has not been used for this long is evicted. None: no session is evicted because of its age."""
 
     @field_validator("examples", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
-        """A text with commas as a list: an environment variable holds several values so."""
+        """A text with commas as several values: an environment variable is one text."""
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
 
     @model_validator(mode="after")

@@ -138,13 +138,13 @@ def _settings(settings: Settings | None, index: object, options: JsonObject) -> 
     return Settings.from_mapping({**values, **options})
 
 
-def _catalog(tools: object) -> Catalog:
+def _catalog(tools: Catalog | Iterable[object]) -> Catalog:
     if isinstance(tools, str | bytes):
         raise SetupError(
             f"catalog must be a Catalog or a list of tools, not {checks.shown(tools)}; for a file pass "
             f"toolsearch.catalog.read_tools(…)"
         )
-    return tools if isinstance(tools, Catalog) else Catalog(tools)  # type: ignore[arg-type]  # it checks by itself
+    return tools if isinstance(tools, Catalog) else Catalog(tools)
 
 
 def _check_index(index: object) -> None:

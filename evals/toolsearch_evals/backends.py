@@ -29,8 +29,8 @@ def open_backend(notation: str, wrapped: Callable[[Any], Any] = lambda encoder: 
     name, encoder, model = _parts(notation)
     if not encoder:
         return open_index(name)
-    made: ToolIndex = plugin("index", "toolsearch.indexes", name).load()(encoder=wrapped(_encoder(encoder, model)))
-    return made
+    index: ToolIndex = plugin("index", "toolsearch.indexes", name).load()(encoder=wrapped(_encoder(encoder, model)))
+    return index
 
 
 def check_notation(notation: str) -> None:
@@ -67,5 +67,5 @@ def _parts(notation: str) -> tuple[str, str, str]:
 
 @cache
 def _encoder(name: str, model: str) -> Any:
-    made = plugin("encoder", "toolsearch.encoders", name).load()
-    return made(model) if model else made()
+    make = plugin("encoder", "toolsearch.encoders", name).load()
+    return make(model) if model else make()

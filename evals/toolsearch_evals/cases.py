@@ -88,10 +88,10 @@ class Dataset:
 
     def catalog(self) -> Catalog:
         """The tools as a catalog; what could not be read is in its `quarantined`."""
-        made = Catalog(self._tool(d) for d in self.definitions) if self.ids_are_names else Catalog(self.definitions)
+        catalog = Catalog(self._tool(d) for d in self.definitions) if self.ids_are_names else Catalog(self.definitions)
         if self.enriched is not None:
-            made.enrich(self.enriched)
-        return made
+            catalog.enrich(self.enriched)
+        return catalog
 
     def examples(self) -> Examples:
         """The example queries of the set, from its `examples.jsonl`; empty without that file."""
@@ -100,10 +100,10 @@ class Dataset:
 
     def _tool(self, definition: Mapping[str, Any]) -> Tool | Mapping[str, Any]:
         try:
-            made = tool(definition, name=definition.get("native_name") or definition["name"])
+            own = tool(definition, name=definition.get("native_name") or definition["name"])
         except DefinitionError:
             return definition  # the catalog sets it aside, with the reason
-        return replace(made, id=str(definition["name"]))
+        return replace(own, id=str(definition["name"]))
 
 
 def dataset_names() -> list[str]:

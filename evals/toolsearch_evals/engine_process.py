@@ -118,13 +118,12 @@ class _ServedEngine:
         built = milliseconds(self._engine.build, self._tools)
         first = milliseconds(self._engine.search, WARM_UP)
         after = _resident()
-        known = before is not None and packages is not None and after is not None
         return {
             "start": started,
             "build": built,
             "first": first,
-            "packages": packages - before if known else None,  # type: ignore[operator]
-            "memory": after - before if known else None,  # type: ignore[operator]
+            "packages": None if before is None or packages is None else packages - before,
+            "memory": None if before is None or after is None else after - before,
         }
 
     def search(self, texts: list[str]) -> dict[str, Any]:

@@ -43,11 +43,11 @@ def _openai_request(tools: Sequence[JsonObject], system: str, messages: Sequence
 
 
 def _openai_calls(calls: Sequence[ToolCall]) -> JsonObject:
-    made = [
+    written = [
         {"id": c.id, "type": "function", "function": {"name": c.name, "arguments": json.dumps(c.arguments)}}
         for c in calls
     ]
-    return {"role": "assistant", "content": None, "tool_calls": made}
+    return {"role": "assistant", "content": None, "tool_calls": written}
 
 
 def _anthropic_request(tools: Sequence[JsonObject], system: str, messages: Sequence[JsonObject]) -> JsonObject:

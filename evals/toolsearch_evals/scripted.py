@@ -116,10 +116,10 @@ class _ModelSession:
 
     def call(self, calls: Sequence[tuple[str, dict[str, Any]]]) -> list[ToolResult]:
         """The model calls tools by name; the session answers, and the answers go back with the next request."""
-        made = [
+        written = [
             ToolCall(f"call_{self.requests + 1}_{at}", name, arguments) for at, (name, arguments) in enumerate(calls, 1)
         ]
-        reply = self._send(self._form.reply_with_calls(made))
+        reply = self._send(self._form.reply_with_calls(written))
         answered = [(call, self.session.handle(call)) for call in self._form.wire.calls_in(reply)]
         self._messages += self._form.wire.results_for(answered)
         self._look()

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from toolsearch import Catalog, DefinitionError, Tool, tool
-from toolsearch.catalog.definitions import parts, read
+from toolsearch.catalog.definitions import parts, read_definition
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 
@@ -227,4 +227,4 @@ def test_geminis_upper_case_types_and_nullable_become_standard() -> None:
 
 def test_what_is_no_definition_is_refused() -> None:
     with pytest.raises(DefinitionError, match="int is not a tool: pass a function, a dict with a name"):
-        read(5)
+        read_definition(5)

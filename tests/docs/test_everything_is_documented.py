@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import typer
@@ -27,6 +28,12 @@ def test_every_public_name_is_in_the_docs(name: str) -> None:
 def test_the_public_names_are_listed_and_real() -> None:
     assert toolsearch.__all__, "toolsearch lists no public names"
     assert [name for name in toolsearch.__all__ if not hasattr(toolsearch, name)] == []
+
+
+def test_a_look_at_the_package_shows_its_public_names_and_its_modules_only() -> None:
+    others = [name for name in dir(toolsearch) if name not in toolsearch.__all__ and not name.startswith("__")]
+    modules = [f"toolsearch.{name}" for name in others if isinstance(getattr(toolsearch, name), ModuleType)]
+    assert [getattr(toolsearch, name).__name__ for name in others] == modules
 
 
 @pytest.mark.parametrize("folder", ["layers", "wires", "stores", "frameworks"])

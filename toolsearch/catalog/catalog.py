@@ -39,11 +39,11 @@ class _Step:
     added: dict[str, Tool] = field(default_factory=dict)
     removed: list[Tool] = field(default_factory=list)
 
-    def note(self, made: Tool, before: Tool | None) -> None:
+    def note(self, new: Tool, before: Tool | None) -> None:
         """A tool came, perhaps in the place of another; one that came in this step itself was never announced."""
         if before is not None and self.added.pop(before.id, None) is None:
             self.removed.append(before)
-        self.added[made.id] = made
+        self.added[new.id] = new
 
 
 class Catalog:
@@ -97,8 +97,8 @@ class Catalog:
         with self._changing:
             try:
                 for source in sources:
-                    for made in self._read(source, options):
-                        if (member := self._take(made, source, step)) is not None:
+                    for new in self._read(source, options):
+                        if (member := self._take(new, source, step)) is not None:
                             present[member.id] = member
             finally:  # also when `sources` or a collision raised: every index must know of what is in
                 self._announce(tuple(step.added.values()), tuple(step.removed))
@@ -115,22 +115,22 @@ class Catalog:
 
     def replace(self, source: object, **options: Unpack[ToolOptions]) -> Tool:
         """Puts a new definition in the place of the tool with its id, or adds it; raises `DefinitionError`."""
-        made = source if isinstance(source, Tool) and not options else tool(source, **options)
-        _check_json(made)
+        new = source if isinstance(source, Tool) and not options else tool(source, **options)
+        _check_json(new)
         with self._changing:
-            made = self._with_queries(made)
-            before = self._roster.tools.get(made.id)
-            self._check_reserved(made)
+            new = self._with_queries(new)
+            before = self._roster.tools.get(new.id)
+            self._check_reserved(new)
             with self._lock:
                 # The same for model and index; what runs may be new.
-                if before is not None and before == made and before.enriched == made.enriched:
-                    self._roster.tools[made.id] = made
-                    return made
+                if before is not None and before == new and before.enriched == new.enriched:
+                    self._roster.tools[new.id] = new
+                    return new
                 if before is not None:
                     self._roster.drop(before, keep_place=True)
-                self._roster.put(made)
-            self._announce((made,), (before,) if before else ())
-        return made
+                self._roster.put(new)
+            self._announce((new,), (before,) if before else ())
+        return new
 
     def sync(self, sources: Iterable[object], *, server: str, **options: object) -> None:
         """Makes the tools of one server exactly these: new ones are added, changed ones replaced, others removed."""
@@ -168,8 +168,8 @@ class Catalog:
                 if queries != before.enriched:
                     changed.append((before, replace(before, enriched=queries)))
             with self._lock:
-                self._roster.tools.update((made.id, made) for _, made in changed)
-            self._announce(tuple(made for _, made in changed), tuple(before for before, _ in changed))
+                self._roster.tools.update((new.id, new) for _, new in changed)
+            self._announce(tuple(new for _, new in changed), tuple(before for before, _ in changed))
             stale = () if examples is None else examples.stale(self)
         if stale:
             log.warning(
@@ -278,19 +278,19 @@ class Catalog:
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _take(self, made: Tool, source: object, step: _Step) -> Tool | None:
+    def _take(self, new: Tool, source: object, step: _Step) -> Tool | None:
         """Puts one tool in, where its id is free or may be taken; returns the tool that is then there, if it fits."""
-        before = self._roster.tools.get(made.id)
-        if before is not None and before == made:
+        before = self._roster.tools.get(new.id)
+        if before is not None and before == new:
             return before
         if before is not None and not self._may_replace(before, source):
             return None
         with self._lock:
             if before is not None:
                 self._roster.drop(before)
-            self._roster.put(made)
-        step.note(made, before)
-        return made
+            self._roster.put(new)
+        step.note(new, before)
+        return new
 
     def _read(self, source: object, options: Mapping[str, object]) -> list[Tool]:
         """The tools in one source; what is wrong with it is quarantined, not raised."""
@@ -302,23 +302,23 @@ class Catalog:
             return []
         for part in definitions:
             try:
-                made = part if isinstance(part, Tool) and not options else from_definition(definition_of(part), options)
-                _check_json(made)
-                self._check_reserved(made)
-                tools.append(self._with_queries(made))
+                new = part if isinstance(part, Tool) and not options else from_definition(definition_of(part), options)
+                _check_json(new)
+                self._check_reserved(new)
+                tools.append(self._with_queries(new))
             except Exception as error:
                 self._quarantine.add(part, error)
         return tools
 
-    def _with_queries(self, made: Tool) -> Tool:
+    def _with_queries(self, new: Tool) -> Tool:
         """The tool with the queries that `enrich` has for it, or unchanged where there are none."""
-        queries = self._examples.of(made) if self._examples is not None else ()
-        return replace(made, enriched=queries) if queries and queries != made.enriched else made
+        queries = self._examples.of(new) if self._examples is not None else ()
+        return replace(new, enriched=queries) if queries and queries != new.enriched else new
 
-    def _check_reserved(self, made: Tool) -> None:
-        if made.name in self._reserved:
+    def _check_reserved(self, new: Tool) -> None:
+        if new.name in self._reserved:
             raise DefinitionError(
-                f"{made.name!r} is the name of a built-in tool; rename that one with search_tool='…' or call_tool='…'"
+                f"{new.name!r} is the name of a built-in tool; rename that one with search_tool='…' or call_tool='…'"
             )
 
     def _may_replace(self, before: Tool, source: object) -> bool:
@@ -352,12 +352,12 @@ class Catalog:
         return table(repr(self), ("id", "server", "summary", "flags"), rows, most=50)
 
 
-def _check_json(made: Tool) -> None:
+def _check_json(new: Tool) -> None:
     """Raises `DefinitionError` for a tool that has no digest: a `Tool` made by hand may hold what is not JSON."""
     try:
-        _ = made.digest
+        _ = new.digest
     except (TypeError, ValueError, RecursionError) as error:
-        raise DefinitionError(f"the definition of {made.id!r} is not JSON: {error}") from None
+        raise DefinitionError(f"the definition of {new.id!r} is not JSON: {error}") from None
 
 
 def _sources(sources: object, options: Mapping[str, object]) -> Iterable[object]:

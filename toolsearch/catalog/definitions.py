@@ -11,7 +11,7 @@ from toolsearch.errors import DefinitionError
 from toolsearch.schemas.json_values import JSON_TYPES
 from toolsearch.support.json_types import JsonObject
 
-__all__ = ["Definition", "parts", "read"]
+__all__ = ["Definition", "parts", "read_definition"]
 
 _SCHEMAS = (
     "input_schema", "inputSchema", "parameters", "parameters_json_schema", "parametersJsonSchema", "params", "schema"
@@ -33,7 +33,7 @@ class Definition:
     flags: tuple[str, ...] = ()
 
 
-def read(source: object) -> Definition:
+def read_definition(source: object) -> Definition:
     """The definition in one source, a function or one of `parts`; raises `DefinitionError` for anything else."""
     if isinstance(source, Mapping):
         return _from_mapping(source)
@@ -49,7 +49,7 @@ def read(source: object) -> Definition:
 
 
 def parts(source: object, namespace: str | None = None, depth: int = 0) -> Iterator[object]:
-    """What one source holds, each unread: itself, or the entries of the lists it wraps.
+    """The definitions in one source, not read yet: the source itself, or the entries of the lists it wraps.
 
     Such wrappings are a `tools/list` result (also in its JSON-RPC envelope, also an SDK's object), Gemini's
     `functionDeclarations`, and an OpenAI namespace, whose name becomes the server of its tools.

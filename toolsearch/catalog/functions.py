@@ -23,7 +23,7 @@ from toolsearch.support.json_types import JsonObject
 
 __all__ = ["Function", "adrained", "context_parameters", "drained", "in_async", "is_async", "read_docstring"]
 
-MOST_ITEMS = 10_000  # of what a tool gives one by one
+MOST_ITEMS = 10_000  # of an iterator that a tool returns
 
 
 class _Schema(GenerateJsonSchema):

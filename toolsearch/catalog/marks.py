@@ -19,7 +19,7 @@ class Marks:
 
     `kind` is "action" for a tool that changes something. `repeatable`: it may run again after a crash. `alone`: it runs
     by itself in a round, not at the same time as others. `return_direct`: its result is the answer to the user.
-    `terminal`: its success ends the turn. `polling`: asking again with the same arguments is its use.
+    `terminal`: its success ends the turn. `polling`: it is there to be called again with the same arguments.
 
     A new mark is one more field here, a bool that is False by default, and its keyword in `ToolOptions`. Its name is
     stored in journals and counts in digests: never rename one.

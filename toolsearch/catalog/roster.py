@@ -18,13 +18,13 @@ class Roster:
         self._namesakes: dict[str, set[str]] = {}  # plain name -> ids
         self._names = Names()
 
-    def put(self, made: Tool) -> None:
+    def put(self, tool: Tool) -> None:
         """Adds a tool, or puts it in the place that `drop` has kept."""
-        self.tools[made.id] = made
-        self._namesakes.setdefault(made.name, set()).add(made.id)
-        shared = provider_name(made.name, made.id, made.server, shared=True)
-        own = provider_name(made.name, made.id, made.server, shared=False)
-        self._names.add(made.id, (made.id, made.name, made.base_name, own, shared))
+        self.tools[tool.id] = tool
+        self._namesakes.setdefault(tool.name, set()).add(tool.id)
+        shared = provider_name(tool.name, tool.id, tool.server, shared=True)
+        own = provider_name(tool.name, tool.id, tool.server, shared=False)
+        self._names.add(tool.id, (tool.id, tool.name, tool.base_name, own, shared))
 
     def drop(self, tool: Tool, *, keep_place: bool = False) -> None:
         """Takes a tool out. With `keep_place` another tool of its id is put in at once, at the same place."""

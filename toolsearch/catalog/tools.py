@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Unpack, overload
 
-from toolsearch.catalog.definitions import Definition, parts, read
+from toolsearch.catalog.definitions import Definition, parts, read_definition
 from toolsearch.catalog.functions import Function
 from toolsearch.catalog.marks import DEFAULT_MARKS, OPTION_NAMES, Kind, Marks, ToolOptions, check_options
 from toolsearch.catalog.names import base_name
@@ -166,7 +166,7 @@ def tool(source: object = None, /, **options: Unpack[ToolOptions]) -> Tool | Cal
 def definition_of(part: object) -> Definition:
     """What one part of a source says of its tool. A finished tool is taken apart, so that options can replace some."""
     if not isinstance(part, Tool):
-        return read(part)
+        return read_definition(part)
     options = {each.name: getattr(part, each.name) for each in fields(part) if each.name in OPTION_NAMES}
     return Definition(options | part.marks.to_options(), part.input_schema, part, part.function, part.flags)
 

@@ -89,6 +89,11 @@ class JudgedCall:
     answer: str = ""
     reveal: tuple[str, ...] = ()
 
+    @property
+    def shown_arguments(self) -> object:
+        """The checked arguments; as the model wrote them, if they were not checked."""
+        return self.arguments if self.given is None else self.given
+
 
 # -- facts -------------------------------------------------------------------------------------------------------
 

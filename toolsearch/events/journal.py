@@ -82,7 +82,7 @@ def stored(event: Event) -> dict[str, object]:
 
 
 def read_events(lines: Iterable[JsonObject]) -> list[Event]:
-    """The facts that `stored` gave, of this format or an older one. Raises `StateError` for what is none.
+    """The facts that `stored` gave, of this format or an older one. Raises `StateError` for anything else.
 
     A journal is trusted input: never take one from a client.
     """

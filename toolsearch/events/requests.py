@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from toolsearch.calls import Caller, Status, ToolResult
+from toolsearch.catalog.tools import Shown, Tool
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import (
     Answers,
@@ -24,9 +25,6 @@ from toolsearch.events.facts import (
 from toolsearch.events.turn_view import TurnView
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import text_of
-
-if TYPE_CHECKING:
-    from toolsearch.catalog.tools import Shown, Tool
 
 __all__ = [
     "Answer",

@@ -7,6 +7,7 @@ from toolsearch.events.facts import JudgedCall
 
 __all__ = [
     "ask_failed",
+    "changed",
     "check_failed",
     "declined",
     "declined_before",

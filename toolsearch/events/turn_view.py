@@ -28,7 +28,7 @@ __all__ = ["TurnView", "fingerprint", "is_one_of"]
 
 def fingerprint(call: JudgedCall) -> str:
     """A text for the tool and the arguments of a call; arguments that mean the same give the same text."""
-    arguments = call.arguments if call.given is None else call.given
+    arguments = call.shown_arguments
     if isinstance(arguments, str):
         with suppress(ValueError):
             arguments = json.loads(arguments)

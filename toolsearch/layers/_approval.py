@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
-from toolsearch.calls import ToolResult
+from toolsearch.calls import ToolResult, actor_of
 from toolsearch.events import synthetic
 from toolsearch.events.facts import (
     Ending,
@@ -198,13 +198,12 @@ class _Approval:
         self, decisions: Sequence[_Decided], request: Round
     ) -> Generator[Record, object, tuple[dict[str, ToolApproved], dict[str, ToolAnswer]]]:
         """Records what was decided: the approvals, and the answers of the calls that do not run."""
-        actor = (request.caller.user if request.caller else None) or ""
         approved: dict[str, ToolApproved] = {}
         refused: dict[str, ToolAnswer] = {}
         for each in decisions:
             fact, answer = each.outcome()
             if isinstance(fact, ToolApproved | ToolDenied):
-                fact = replace(fact, actor=actor)
+                fact = replace(fact, actor=actor_of(request.caller))
             if fact is not None:
                 yield Record(fact)
             if isinstance(fact, ToolApproved):
@@ -216,7 +215,7 @@ class _Approval:
 
 @dataclass(frozen=True, slots=True)
 class _Decided:
-    """What came of the question about one call. What is no approval is a refusal."""
+    """What came of the question about one call. Anything but an approval is a refusal."""
 
     call: JudgedCall
     how: Literal["decided", "expired", "ask failed"]
@@ -253,6 +252,6 @@ def _declined_tools(turn: TurnView) -> frozenset[str]:
 
 def _arguments_of(call: JudgedCall) -> str:
     """The arguments as a person reads them, cut."""
-    arguments = call.arguments if call.given is None else call.given
+    arguments = call.shown_arguments
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"

@@ -104,7 +104,7 @@ class _Limits:
     gate: bool = True
 
     def check(self) -> None:
-        """Raises `SetupError` for options that cannot be."""
+        """Raises `SetupError` for options that cannot work."""
         for option in ("soft", "hard", "steps", "identical", "per_tool", "calls", "searches", "tokens"):
             checks.whole(option, getattr(self, option), none=NO_LIMIT)
         for tool, most in self.tools.items():

@@ -97,7 +97,7 @@ class _Logs:
             return (yield request)
         if log.isEnabledFor(logging.DEBUG):
             for call in request.calls:
-                arguments = text_of(call.arguments if call.given is None else call.given)
+                arguments = text_of(call.shown_arguments)
                 log.debug("call %s %s: %s", call.id, _name(call), excerpt(arguments, self.characters))
         began = time.monotonic()
         answers: AnswersById = yield request

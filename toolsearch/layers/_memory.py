@@ -9,15 +9,12 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from toolsearch.events.facts import Answers, Event, Message, ModelReplied, Note, RunBegan, RunEnded
 from toolsearch.events.requests import CallModel
-from toolsearch.protocols import Layer, ModelSteps
+from toolsearch.protocols import JournalStore, Layer, ModelSteps
 from toolsearch.support import checks
-
-if TYPE_CHECKING:
-    from toolsearch.protocols import JournalStore
 
 __all__ = ["memory"]
 

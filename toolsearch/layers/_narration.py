@@ -144,7 +144,7 @@ class Narration:
             yield TraceLine("search" if call.kind == "search" else "call", text)
 
     def _arguments(self, call: JudgedCall) -> str:
-        arguments = call.arguments if call.given is None else call.given
+        arguments = call.shown_arguments
         return self._cut(text_of({} if arguments is None else arguments))
 
     def _tools(self, event: Tools) -> Iterator[TraceLine]:

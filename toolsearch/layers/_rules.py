@@ -14,24 +14,22 @@ import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
 from toolsearch.calls import Caller
+from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
 from toolsearch.events import synthetic
 from toolsearch.events.requests import CallModel, Round
 from toolsearch.protocols import ModelLayer, ModelSteps, RoundLayer, RoundSteps, ToolAnswer
 from toolsearch.support import checks as arguments
 
-if TYPE_CHECKING:
-    from toolsearch.catalog.tools import Tool
-
 __all__ = ["Rules", "rules"]
 
 log = logging.getLogger("toolsearch")
 
-Check: TypeAlias = "Callable[[Tool, Caller | None], object]"
-Patterns = tuple[str, ...]
+Check: TypeAlias = Callable[[Tool, Caller | None], object]
+Patterns: TypeAlias = tuple[str, ...]
 
 
 class Rules(ModelLayer, RoundLayer, Protocol):

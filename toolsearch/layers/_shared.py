@@ -5,15 +5,13 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Generator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from toolsearch.errors import SetupError
+from toolsearch.events.facts import JudgedCall
+from toolsearch.events.requests import Waiting
 from toolsearch.events.turn_view import is_one_of
 from toolsearch.protocols import Do
-
-if TYPE_CHECKING:
-    from toolsearch.events.facts import JudgedCall
-    from toolsearch.events.requests import Waiting
 
 __all__ = ["ask_person", "awaited", "result_of", "setting_for"]
 

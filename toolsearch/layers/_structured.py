@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
@@ -16,7 +16,7 @@ from toolsearch.events.facts import ModelReplied, Reply, UserSaid, is_reply
 from toolsearch.events.requests import CallModel, Finished, Run
 from toolsearch.protocols import Layer, ModelSteps, RunSteps
 from toolsearch.schemas.checking import check_schema
-from toolsearch.schemas.json_values import read_json
+from toolsearch.schemas.json_values import read_json, refuse_constant
 from toolsearch.schemas.validation import ArgumentsError, validate_value
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
@@ -65,7 +65,7 @@ class _Structured:
         return not self.separate
 
     def around_run(self, run: Run) -> RunSteps:
-        """The journal holds JSON; whoever called gets the type."""
+        """The journal holds JSON; the program that called gets the type."""
         result = yield run
         if isinstance(result, Finished) and result.reason == "answered" and result.value is not None:
             return replace(result, value=self.shape.value_of(result.value))
@@ -215,7 +215,7 @@ def _json_in(text: str) -> object:
 
 def _objects(text: str) -> list[JsonObject]:
     """The objects in a text, except those inside another one."""
-    decoder = json.JSONDecoder(parse_constant=_refuse)
+    decoder = json.JSONDecoder(parse_constant=refuse_constant)
     objects: list[JsonObject] = []
     at = text.find("{")
     for _ in range(LOOKS):
@@ -228,7 +228,3 @@ def _objects(text: str) -> list[JsonObject]:
             end = at + 1
         at = text.find("{", end)
     return objects
-
-
-def _refuse(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a JSON value")

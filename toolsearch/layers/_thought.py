@@ -7,11 +7,12 @@ import logging
 from collections.abc import Callable, Generator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar, overload
+from typing import Any, TypeAlias, TypeVar, overload
 
 from pydantic import TypeAdapter, ValidationError
 
 from toolsearch.calls import ToolCall
+from toolsearch.catalog.tools import Shown
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import is_reply
 from toolsearch.events.requests import CallModel
@@ -21,9 +22,6 @@ from toolsearch.schemas.checking import check_schema
 from toolsearch.schemas.validation import ArgumentsError, parse_arguments
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-
-if TYPE_CHECKING:
-    from toolsearch.catalog.tools import Shown
 
 __all__ = ["thought"]
 

@@ -54,8 +54,8 @@ class _Incoming:
 
     kind: str = ""
     text: str = ""
-    shown: str = ""  # the part of it that was shown,
-    length_then: int = 0  # and how long the text was when that was decided
+    shown: str = ""  # the part of the text that was shown
+    length_then: int = 0  # how long the text was when that was last decided
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Literal, TypeAlias
 
-from toolsearch.calls import Caller
+from toolsearch.calls import Caller, actor_of
 from toolsearch.errors import SetupError, ToolSearchError
 from toolsearch.events.facts import Ending, Event, ModelCalled, Reply, Usage
 from toolsearch.events.requests import CallModel
@@ -244,7 +244,7 @@ class _Usage:
             case str():
                 return allowance.rstrip(".") or NOTHING_LEFT
             case Quota():
-                actor = (request.caller.user if request.caller else None) or ""
+                actor = actor_of(request.caller)
                 rows = [e for e in request.turn.journal if isinstance(e, ModelCalled) and e.actor == actor]
                 return self._exhausted(allowance, rows)
             case _:

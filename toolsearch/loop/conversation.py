@@ -19,9 +19,8 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
-from toolsearch.calls import ToolCall
+from toolsearch.calls import Caller, ToolCall
 from toolsearch.errors import SetupError, StateError
 from toolsearch.events.facts import (
     Answers,
@@ -51,10 +50,7 @@ from toolsearch.loop.batch import Batch, CallFact, require
 from toolsearch.session.session import Session
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
-
-if TYPE_CHECKING:
-    from toolsearch.calls import Caller
-    from toolsearch.tool_search import ToolSearch
+from toolsearch.tool_search import ToolSearch
 
 __all__ = ["Conversation"]
 
@@ -184,13 +180,13 @@ class Conversation:
         return tuple([self._decide(ToolCall(i, call.name, call.arguments)) for i, call in zip(ids, calls, strict=True)])
 
     def _decide(self, call: ToolCall) -> JudgedCall:
-        decision = self.session.decide(call)
-        asked = JudgedCall(call.id, decision.call.name, decision.call.arguments, reveal=decision.reveal)
-        if (result := decision.result) is not None:
-            return replace(asked, kind="answered", status=result.status, answer=result.content)
-        if (tool := decision.tool) is None:
-            return replace(asked, kind="search")
-        return replace(asked, tool=tool.id, digest=tool.digest, given=decision.arguments, marks=tool.marks)
+        plan = self.session.decide(call)
+        judged = JudgedCall(call.id, plan.call.name, plan.call.arguments, reveal=plan.reveal)
+        if (result := plan.result) is not None:
+            return replace(judged, kind="answered", status=result.status, answer=result.content)
+        if (tool := plan.tool) is None:
+            return replace(judged, kind="search")
+        return replace(judged, tool=tool.id, digest=tool.digest, given=plan.arguments, marks=tool.marks)
 
     def distinct_ids(self, ids: Sequence[object]) -> list[str]:
         """Call ids that no earlier call of the conversation has. An id that is new and not empty stays as it is."""

@@ -33,16 +33,14 @@ import time
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from toolsearch.errors import SetupError
+from toolsearch.events.facts import Event
 from toolsearch.loop.trampoline import Trampoline
 from toolsearch.protocols import Do, Layer, NamedLayer, Record, Sleep, StoreLayer, Within
 from toolsearch.support.checks import shown
 from toolsearch.support.threads import in_thread, within
-
-if TYPE_CHECKING:
-    from toolsearch.events.facts import Event
 
 __all__ = [
     "SEAMS",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from toolsearch.calls import Caller, ToolResult
+from toolsearch.calls import Caller, ToolResult, actor_of
 from toolsearch.events.facts import Compacted, Event, JudgedCall, TextDelta, ToolReturned
 from toolsearch.events.turn_view import TurnView
 from toolsearch.loop.activities import Activity, FunctionActivity
@@ -37,7 +37,7 @@ from toolsearch.loop.trampoline import Trampoline
 from toolsearch.protocols import Do, Layer, Model, NamedModel, Observer, Record, RedactingLayer, Sleep
 from toolsearch.tool_search import ToolSearch
 
-__all__ = ["AgentParts", "Perform", "RequestDropped", "TurnIO"]
+__all__ = ["AgentParts", "RequestDropped", "TurnIO"]
 
 log = logging.getLogger("toolsearch")
 
@@ -85,7 +85,7 @@ class TurnIO:
 
     @property
     def actor(self) -> str:
-        return (self.caller.user if self.caller else None) or ""
+        return actor_of(self.caller)
 
     def now(self) -> float:
         return self.parts.clock()

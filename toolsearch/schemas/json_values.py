@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable, Mapping
+from typing import NoReturn
 
-__all__ = ["JSON_TYPES", "coerced", "comparable", "read_json", "size", "type_of"]
+__all__ = ["JSON_TYPES", "coerced", "comparable", "read_json", "refuse_constant", "size", "type_of"]
 
 JSON_TYPES = frozenset(["string", "number", "integer", "boolean", "array", "object", "null"])
 
 
 def read_json(text: str) -> object:
     """JSON as the standard has it: Python's own reader also takes NaN and Infinity."""
-    value: object = json.loads(text, parse_constant=_refuse_constant)
+    value: object = json.loads(text, parse_constant=refuse_constant)
     return value
 
 
-def _refuse_constant(name: str) -> object:
+def refuse_constant(name: str) -> NoReturn:
+    """For the `parse_constant` of Python's reader: refuses NaN and Infinity."""
     raise ValueError(f"{name} is not a JSON value")
 
 

@@ -29,7 +29,7 @@ __all__ = ["Hit", "Hits", "find", "open_index"]
 
 QUERY_CHARACTERS = 2_000  # a longer query is cut before anything reads it
 MOST_HITS = 100
-DEEPER = 4  # times the limit
+CROWDED_FACTOR = 4  # times the limit: how many hits are asked for where like tools crowd out the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,7 +170,7 @@ def _search(
     scored = index.search(text, min(limit + len(named), MOST_HITS), among)
     hits = _hits_in(catalog, scored, among, set(named))
     if is_crowded(hits, text):
-        more = index.search(text, min(DEEPER * limit, MOST_HITS), among)
+        more = index.search(text, min(CROWDED_FACTOR * limit, MOST_HITS), among)
         hits = spread(_hits_in(catalog, more, among, set(named)), text)
     return hits[:limit], scored
 

@@ -6,22 +6,18 @@ import json
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from toolsearch.catalog.marks import Marks
 from toolsearch.catalog.tools import Tool
+from toolsearch.search.index import QUERY_CHARACTERS, Hits
 from toolsearch.settings import Settings
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
-
-if TYPE_CHECKING:
-    from toolsearch.search.index import Hits
 
 __all__ = ["SearchOutcome", "SearchRequest", "bridge_tool", "read_request", "schema_text", "search_tool"]
 
 _MOST_NAMED = 30  # servers or categories in the description
 _NAMED_CHARACTERS = 500  # for all of them: providers limit a description
-_QUERY_CHARACTERS = 2_000  # as many as `toolsearch.search.index.find` reads
 _SCHEMA_CHARACTERS = 6_000  # of a schema shown in an answer
 
 
@@ -126,7 +122,7 @@ def read_request(arguments: JsonObject, settings: Settings) -> SearchRequest:
 def _query(item: object) -> str:
     """One query as a text, bounded; empty if the item is not a query."""
     try:
-        return "" if item is None or isinstance(item, list | tuple) else clean(str(item)[:_QUERY_CHARACTERS])
+        return "" if item is None or isinstance(item, list | tuple) else clean(str(item)[:QUERY_CHARACTERS])
     except (ValueError, RecursionError):  # an integer of thousands of digits
         return ""
 
@@ -135,10 +131,10 @@ def _selections(names: Sequence[str]) -> list[str]:
     """The names to load, as few queries, so that one call can load many."""
     queries: list[str] = []
     for name in names:
-        if queries and len(queries[-1]) + len(name) < _QUERY_CHARACTERS:
+        if queries and len(queries[-1]) + len(name) < QUERY_CHARACTERS:
             queries[-1] += f",{name}"
         else:
-            queries.append(f"select:{name}"[:_QUERY_CHARACTERS])
+            queries.append(f"select:{name}"[:QUERY_CHARACTERS])
     return queries
 
 

@@ -22,7 +22,7 @@ __all__ = ["Delivery", "View"]
 log = logging.getLogger("toolsearch")
 
 Delivery = Literal["static", "append", "bridge"]
-DEEPER = 20  # hits beyond the limit that are searched too, so that a learned one among them can move up
+EXTRA_HITS = 20  # hits beyond the limit that are searched too, so that a learned one among them can move up
 
 
 class View:
@@ -80,7 +80,7 @@ class View:
         }
         if not taught:
             return self._find(query, limit, among)
-        hits = self._find(query, clamped(limit) + DEEPER, among)
+        hits = self._find(query, clamped(limit) + EXTRA_HITS, among)
         return raised(hits, taught, learned.weight, clamped(limit), self.settings.sure_from)
 
     def _find(self, query: str, limit: int, among: frozenset[str] | None) -> Hits:

@@ -11,7 +11,7 @@ in a store is trusted: whoever can write to it can make an agent believe that a 
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from toolsearch.stores.entries import StoredConversation
 
@@ -21,11 +21,15 @@ if TYPE_CHECKING:
 
 __all__ = ["MemoryStore", "SqliteStore", "StoredConversation"]
 
-_WHERE = {"MemoryStore": "memory", "SqliteStore": "sqlite"}
+# Each is imported where it is used: SQLite costs a program that does not use it nothing.
+_LATER = {"MemoryStore": "memory", "SqliteStore": "sqlite"}
 
 
-def __getattr__(name: str) -> object:
-    if name in _WHERE:
-        found: object = getattr(import_module(f"toolsearch.stores.{_WHERE[name]}"), name)
-        return found
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -86,9 +86,9 @@ class MemoryStore:
         most = check_page(prefix, after, limit)
         with self._lock:
             self._forget()
-            found = sorted(each for each in self._journals if each.startswith(prefix) and each > after)
-            chosen = found if most < 0 else found[:most]
-            return [StoredConversation(i, len(self._journals[i].facts), self._journals[i].written_at) for i in chosen]
+            ids = sorted(each for each in self._journals if each.startswith(prefix) and each > after)
+            page = ids if most < 0 else ids[:most]
+            return [StoredConversation(i, len(self._journals[i].facts), self._journals[i].written_at) for i in page]
 
     def list(self, prefix: str = "", *, after: str = "", limit: int | None = None) -> builtins.list[str]:
         """The ids of `entries`."""

@@ -69,7 +69,7 @@ class SqliteStore:
         self.path = named
         self._busy, self._clock = busy_seconds, clock
         self._closed = False
-        self._start()
+        self._reset()
         with self._reported_errors():
             writer = self._writer = self._open_connection()
             try:
@@ -79,7 +79,7 @@ class SqliteStore:
                 raise
         _STORES.add(self)
 
-    def _start(self) -> None:
+    def _reset(self) -> None:
         # One connection writes and one reads, so that no reader waits for a writer that waits for another process.
         self._writer = self._reader = None
         self._write_lock, self._read_lock = threading.Lock(), threading.Lock()
@@ -291,7 +291,7 @@ class SqliteStore:
         """In a forked child: connections of the parent must neither be used nor closed there."""
         for store in _STORES:
             _INHERITED.append((store._writer, store._reader))
-            store._start()
+            store._reset()
 
 
 def _code(error: sqlite3.Error) -> int:

@@ -8,6 +8,7 @@ import queue
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TypeVar
 
 __all__ = ["TIMEOUT_SECONDS", "in_thread", "start", "within"]
@@ -17,6 +18,20 @@ TIMEOUT_SECONDS = 1e9  # a longer wait, which no clock can time, counts as endle
 T = TypeVar("T")
 
 
+@dataclass(frozen=True, slots=True)
+class _Raised:
+    """What a function raised, in place of what it returns."""
+
+    error: BaseException
+
+
+def _outcome_of(function: Callable[[], T]) -> T | _Raised:
+    try:
+        return function()
+    except BaseException as error:
+        return _Raised(error)
+
+
 def start(function: Callable[[], object], name: str = "toolsearch") -> None:
     """Runs a function in a daemon thread, in a copy of the caller's context."""
     threading.Thread(target=contextvars.copy_context().run, args=(function,), name=name, daemon=True).start()
@@ -24,22 +39,15 @@ def start(function: Callable[[], object], name: str = "toolsearch") -> None:
 
 def within(function: Callable[[], T], seconds: float) -> T:
     """What a function returns or raises, run by `start`; raises `TimeoutError` if it takes longer."""
-    done: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
-
-    def run() -> None:
-        try:
-            done.put((function(), None))
-        except BaseException as error:
-            done.put((None, error))
-
-    start(run)
+    done: queue.SimpleQueue[T | _Raised] = queue.SimpleQueue()
+    start(lambda: done.put(_outcome_of(function)))
     try:
-        value, error = done.get(timeout=seconds if seconds <= TIMEOUT_SECONDS else None)
+        outcome = done.get(timeout=seconds if seconds <= TIMEOUT_SECONDS else None)
     except queue.Empty:
         raise TimeoutError(f"no answer within {seconds:g} s") from None
-    if error is not None:
-        raise error
-    return value  # type: ignore[return-value]  # there is one where there is no error
+    if isinstance(outcome, _Raised):
+        raise outcome.error
+    return outcome
 
 
 async def in_thread(function: Callable[[], T]) -> T:
@@ -47,24 +55,22 @@ async def in_thread(function: Callable[[], T]) -> T:
     loop = asyncio.get_running_loop()
     done: asyncio.Future[T] = loop.create_future()
 
-    def settle(value: T | None, error: BaseException | None) -> None:
-        if not done.done():
-            if error is None:
-                done.set_result(value)  # type: ignore[arg-type]
-            else:
-                done.set_exception(error)
+    def settle(outcome: T | _Raised) -> None:
+        if done.done():
+            return
+        if not isinstance(outcome, _Raised):
+            done.set_result(outcome)
+        elif isinstance(outcome.error, StopIteration):  # which no future can carry
+            failure = RuntimeError(f"StopIteration: {outcome.error}")
+            failure.__cause__ = outcome.error
+            done.set_exception(failure)
+        else:
+            done.set_exception(outcome.error)
 
     def run() -> None:
-        value, failure = None, None
-        try:
-            value = function()
-        except StopIteration as error:  # which no future can carry
-            failure = RuntimeError(f"StopIteration: {error}")
-            failure.__cause__ = error
-        except BaseException as error:
-            failure = error  # type: ignore[assignment]
+        outcome = _outcome_of(function)
         with suppress(RuntimeError):  # the loop has ended: nobody is waiting any longer
-            loop.call_soon_threadsafe(settle, value, failure)
+            loop.call_soon_threadsafe(settle, outcome)
 
     start(run)
     return await done

@@ -78,7 +78,7 @@ def _obeys(make: Callable[[], ToolIndex], catalog: Catalog) -> None:
     require(not make().search(query, 5), "an empty index finds something", f"make().{_call(query, 5)[6:]}")
     for query in ("issue mail weather", "open a new issue in a project, or weather, or mail"):
         for limit in (1, 2, 100):
-            _is_well_formed(index, query, limit)
+            _require_well_formed(index, query, limit)
         for scored in index.search(query, 100):
             only = frozenset([scored.id])
             found = [s.id for s in index.search(query, 1, only)]
@@ -93,7 +93,7 @@ def _obeys(make: Callable[[], ToolIndex], catalog: Catalog) -> None:
     require(not index.search("zzqx vvkp", 5), promise, _call("zzqx vvkp", 5))
 
 
-def _is_well_formed(index: ToolIndex, query: str, limit: int) -> None:
+def _require_well_formed(index: ToolIndex, query: str, limit: int) -> None:
     found = index.search(query, limit)
     scores = [scored.score for scored in found]
     see = f"{_call(query, limit)} gave {shown(list(found))}"

@@ -96,7 +96,7 @@ def _gives_what_is_due(make: Callable[[], Layer], ways: Sequence[Way]) -> dict[s
             outer, layer, store = Probe(), make(), Journals()
             ended = play_turn(make_agent([outer, layer], store, pieces=pieces), way)
             for seam, request, answer in outer.passed:
-                _is_due(seam, request, answer)
+                _require_due(seam, request, answer)
                 if not (isinstance(request, Round) and len(request.calls) < 2 and seam in requests):
                     requests[seam] = request
             played = (ended, facts_of(store))
@@ -108,7 +108,7 @@ def _gives_what_is_due(make: Callable[[], Layer], ways: Sequence[Way]) -> dict[s
     return requests
 
 
-def _is_due(seam: str, request: Request, answer: object) -> None:
+def _require_due(seam: str, request: Request, answer: object) -> None:
     kinds = {"around_run": Finished | Paused, "around_model": Reply, "around_tool": ToolResult | ToolWaiting}
     see = f"{seam} was given {shown(request)} and returned {shown(answer)}"
     if seam in kinds:
@@ -138,7 +138,7 @@ def _stores_the_same_kind(layer: RedactingLayer) -> None:
         require(type(kept) is type(fact), "as_stored does not return a fact of the same kind", see)
 
 
-def _begun(make: Callable[[], Layer], seam: str, request: Request) -> Generator[Any, Any, Any] | None:
+def _begin(make: Callable[[], Layer], seam: str, request: Request) -> Generator[Any, Any, Any] | None:
     """The generator of a seam where it has yielded its request; None if it answers by itself."""
     steps: Generator[Any, Any, Any] = getattr(make(), seam)(request)
     answer: object = None
@@ -164,7 +164,7 @@ def _begun(make: Callable[[], Layer], seam: str, request: Request) -> Generator[
 
 
 def _can_be_closed(make: Callable[[], Layer], seam: str, request: Request) -> None:
-    steps = _begun(make, seam, request)
+    steps = _begin(make, seam, request)
     if steps is not None:
         try:
             steps.close()
@@ -175,7 +175,7 @@ def _can_be_closed(make: Callable[[], Layer], seam: str, request: Request) -> No
 
 def _lets_errors_through(make: Callable[[], Layer], seam: str, request: Request) -> None:
     """What the inner step raises may be handled, or asked for again, but not turned into a fault of the layer."""
-    steps = _begun(make, seam, request)
+    steps = _begin(make, seam, request)
     if steps is None:
         return
     down = ProviderDown("the provider is down")
@@ -183,7 +183,7 @@ def _lets_errors_through(make: Callable[[], Layer], seam: str, request: Request)
         steps.throw(down)
     except StopIteration as end:
         if seam != "around_round" or isinstance(end.value, Mapping):
-            _is_due(seam, request, end.value)
+            _require_due(seam, request, end.value)
     except BaseException as error:
         right = error is down or (isinstance(error, ToolSearchError) and not isinstance(error, SetupError))
         see = f"steps = layer.{seam}(…); next(steps); steps.throw(an error of the inner step)"

@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import FrameType
 
 from toolsearch.errors import StateError
@@ -225,7 +226,7 @@ def _serves_many_threads(store: JournalStore, begin: str) -> None:
         except BaseException as error:  # whatever it is, it is reported below
             failures.append(error)
 
-    _at_once([lambda n=n: work(n) for n in range(WRITERS)])  # type: ignore[misc]
+    _at_once([partial(work, writer) for writer in range(WRITERS)])
     see = f"{WRITERS} threads that append to one conversation, each also to its own; hold a lock, or use a transaction"
     if failures:
         raise BrokenPromise(f"used from several threads it raises {failures[0]!r}", see) from failures[0]

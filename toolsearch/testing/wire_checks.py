@@ -272,7 +272,7 @@ def _answers_an_agent(model: MakesModel, reply_with_calls: WritesCalls, reply_wi
         reply_with_calls([ToolCall("b", "water_plants", {}), ToolCall("c", "water_plants", {})]),
         reply_with_text("All done."),
     ]
-    reply, is_async = _asked(model(replies[-1:]))
+    reply, is_async = _ask(model(replies[-1:]))
     see = "model(replies)(CallModel(…)), and what it gives last"
     require(isinstance(reply, Reply), f"a model gives {shown(reply)} where a Reply is due", see)
     text = getattr(reply, "text", "")
@@ -289,12 +289,12 @@ def _answers_an_agent(model: MakesModel, reply_with_calls: WritesCalls, reply_wi
         require(ended == "All done.", f"a conversation ends with {ended!r}, not with the model's answer", see)
 
 
-def _asked(model: Model) -> tuple[object, bool]:
+def _ask(model: Model) -> tuple[object, bool]:
     """The last that a model gives, and whether it has to be awaited."""
     answer = model(CallModel((UserSaid("Hello"),)))
     if isinstance(answer, Awaitable) or hasattr(answer, "__aiter__"):
         with ThreadPoolExecutor(1) as pool:
-            return pool.submit(asyncio.run, _drained(answer)).result(), True
+            return pool.submit(asyncio.run, _last_of(answer)).result(), True
     last: object = answer
     if isinstance(answer, Iterator):
         for last in answer:
@@ -304,11 +304,12 @@ def _asked(model: Model) -> tuple[object, bool]:
     return last, False
 
 
-async def _drained(answer: object) -> object:
-    given: object = await answer if isinstance(answer, Awaitable) else answer
-    if not isinstance(given, AsyncIterator):
-        return given
+async def _last_of(answer: object) -> object:
+    """What an async answer comes to: its last item, or the answer itself."""
+    received: object = await answer if isinstance(answer, Awaitable) else answer
+    if not isinstance(received, AsyncIterator):
+        return received
     last: object = None
-    async for last in given:
+    async for last in received:
         require(isinstance(last, TextDelta | Reply), f"a model gives {shown(last)} on the way", "TextDelta, then Reply")
     return last

@@ -4,7 +4,7 @@ openai_chat   Chat Completions, of OpenAI and of servers that speak it      anth
 shared        what both have in common
 
 Each has `tools_for(session)`, `message_from(reply)`, `calls_in(reply)` and `results_for(pairs)`; see
-`toolsearch.protocols.Wire`. The names below are for a wire of your own
+`toolsearch.protocols.Wire`. The names below are for a wire of your own:
 
     exported, shortened          the schema and the description of a tool, as providers accept them
     distinct_ids, legal_name     ids and names that providers accept

@@ -179,8 +179,7 @@ def messages_for(transcript: Iterable[Message]) -> list[dict[str, Any]]:
     for message in transcript:
         match message:
             case UserSaid():
-                said = [{"type": "text", "text": message.text}] if message.text.strip() else []
-                role, blocks = "user", [*said, *message.parts]
+                role, blocks = "user", [*_text_blocks(message.text), *message.parts]
             case ModelReplied():
                 role, blocks = "assistant", _assistant(message)
             case Answers():
@@ -202,12 +201,16 @@ def _assistant(reply: ModelReplied) -> list[Any]:
             {**block, "id": next(ids, block.get("id"))} if block.get("type") == "tool_use" else block
             for block in reply.raw.get("content") or []
         ]
-    said = [{"type": "text", "text": reply.text}] if reply.text.strip() else []
     calls = [
         {"type": "tool_use", "id": legal_name(call.id), "name": legal_name(call.name), "input": _input(call.arguments)}
         for call in reply.calls
     ]
-    return [*said, *calls]
+    return [*_text_blocks(reply.text), *calls]
+
+
+def _text_blocks(text: str) -> list[dict[str, Any]]:
+    """A text as blocks: none for a blank one, which the provider refuses."""
+    return [{"type": "text", "text": text}] if text.strip() else []
 
 
 def _result(result: ToolReturned) -> dict[str, Any]:

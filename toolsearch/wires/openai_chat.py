@@ -21,6 +21,7 @@ from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, TextD
 from toolsearch.events.requests import CallModel
 from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.schemas.json_schema import exported, shortened
+from toolsearch.schemas.json_values import read_json
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean, clean_json, legal_name
@@ -328,7 +329,7 @@ def _valid_json(arguments: object) -> str:
     if not text.strip() or text.strip() == "null":
         return "{}"
     try:
-        value = json.loads(text, parse_constant=_refuse)
+        value = read_json(text)
         cleaned = clean_json(value)
     except (ValueError, RecursionError):
         value = cleaned = None
@@ -343,7 +344,3 @@ def _is_json(text: str) -> bool:
     except (ValueError, RecursionError):
         return False
     return True
-
-
-def _refuse(constant: str) -> None:
-    raise ValueError(f"{constant} is not valid JSON")
