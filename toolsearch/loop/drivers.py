@@ -25,6 +25,7 @@ from toolsearch.loop.effects import (
 from toolsearch.loop.trampoline import Trampoline
 from toolsearch.loop.turn_loop import Result, TurnLoop
 from toolsearch.protocols import InMemoryStore, JournalStore
+from toolsearch.support.checks import offers
 from toolsearch.support.context import in_conversation
 from toolsearch.support.threads import in_thread, start
 
@@ -143,7 +144,7 @@ async def _aload(store: JournalStore, conversation_id: str) -> list[dict[str, ob
 
 
 def _is_in_memory(store: object) -> bool:
-    return isinstance(store, InMemoryStore) and bool(store.in_memory)
+    return offers(store, InMemoryStore) and bool(store.in_memory)
 
 
 async def _finish(write: Awaitable[None]) -> None:
