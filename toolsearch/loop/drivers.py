@@ -37,11 +37,9 @@ class _TurnSteps(Trampoline[Effect, Result]):
 
     def __init__(self, turn: TurnLoop) -> None:
         self.context = in_conversation(turn.id)
-        super().__init__(turn.steps(), passing=(), run=self._run_step)
+        # Not a method of this object: a turn that refers to itself would stay until the garbage collector comes.
+        super().__init__(turn.steps(), passing=(), run=self.context.run)
         self.closing: BaseException | None = None  # the exception that made the consumer stop
-
-    def _run_step(self, step: Callable[..., Effect], value: object) -> Effect:
-        return self.context.run(step, value)
 
     def goes_on(self) -> bool:
         """As `advance`; at the end of a cancelled turn it re-raises what made the consumer stop."""
