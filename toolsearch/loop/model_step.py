@@ -66,14 +66,15 @@ class ModelStep:
         self.own_calls |= {call.id for call in calls}
         # A reply that a layer changed must not be sent back as the provider's own, unchanged message.
         raw = reply.raw if _contents(reply) == self.raw_contents else None
-        yield from self.io.record(
-            ModelReplied(
-                reply.text or "", calls, reply.reasoning or "", raw, reply.wire, reply.model, reply.stop, reply.value
-            )
+        replied = ModelReplied(
+            reply.text or "", calls, reply.reasoning or "", raw, reply.wire, reply.model, reply.stop, reply.value
         )
         if revealed := tuple(dict.fromkeys(i for call in calls for i in call.reveal)):
             conversation.session.load(revealed)
-            yield from self.io.record(ToolsRevealed(revealed, conversation.session.export()))
+            # Stored together: an answer that says "it is loaded now" is part of the reply.
+            yield from self.io.record(replied, ToolsRevealed(revealed, conversation.session.export()))
+        else:
+            yield from self.io.record(replied)
 
     def _after_record(self, event: Event) -> None:
         if isinstance(event, Compacted) and self.may_restart and not self.is_asked:
