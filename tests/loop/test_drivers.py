@@ -2,6 +2,7 @@
 
 import asyncio
 import contextvars
+import gc
 import json
 import logging
 import os
@@ -10,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable, Generator, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -1746,3 +1748,36 @@ def test_a_message_may_hold_more_than_text(drive: Any) -> None:
     (message,) = model.requests[0].transcript
     assert isinstance(message, UserSaid)
     assert message.parts == said.parts
+
+
+def test_a_turn_that_has_ended_waits_for_no_garbage_collector() -> None:
+    def count() -> int:
+        """Count."""
+        return 3
+
+    ending = agent([("count", {})], "Three.", tools=[count])
+    turns: list[weakref.ref[Any]] = []
+    contexts: list[weakref.ref[Any]] = []
+
+    class Value:
+        """Something of the program, in the context that a turn copies."""
+
+    held = contextvars.ContextVar[Value]("held")
+
+    def work() -> None:
+        held.set(value := Value())
+        contexts.append(weakref.ref(value))
+        for event in ending.stream("Count", conversation_id="s"):
+            turns[:] = turns or [weakref.ref(ending._live["s"])]
+            del event
+
+    gc.collect()
+    gc.disable()
+    try:
+        contextvars.copy_context().run(work)
+        until = time.monotonic() + PATIENCE
+        while any(each() is not None for each in (*turns, *contexts)) and time.monotonic() < until:
+            time.sleep(0.01)  # the threads of its calls end
+        assert [each() for each in (*turns, *contexts)] == [None, None]
+    finally:
+        gc.enable()

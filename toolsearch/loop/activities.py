@@ -237,16 +237,20 @@ class ToolActivity:
         return result
 
     def _plan(self, call: Call) -> CallPlan | ToolResult:
-        """The plan from what was decided when the call arrived. A call that a layer changed is decided again."""
-        judged = call.judged
-        if self.decided.get(judged.id) is not judged:
-            return self.session.decide(ToolCall(judged.id, judged.name, call.arguments))
+        """The plan from what was decided when the call arrived. If a layer made another call of it, that is decided."""
+        judged, session = call.judged, self.session
+        first = self.decided.get(judged.id)
+        if first is None or (first.kind, first.name, first.tool) != (judged.kind, judged.name, judged.tool):
+            plan = session.decide(ToolCall(judged.id, judged.name, call.arguments))
+            session.load(plan.reveal)
+            return plan
+        session.load(first.reveal)  # lost if a process ended right after the reply was stored
         if judged.kind == "search":
-            return self.session.decide_again(ToolCall(judged.id, judged.name, judged.arguments), "")
-        edited = call.approved is not None and call.approved.arguments is not None
+            return session.decide_again(ToolCall(judged.id, judged.name, judged.arguments), "")
+        edited = judged is not first or (call.approved is not None and call.approved.arguments is not None)
         again = ToolCall(judged.id, judged.name, call.arguments)
-        plan = self.session.decide_again(again, judged.tool, checked="" if edited else judged.digest)
-        if judged.id in self.fixed and plan.tool is not None and plan.tool.digest != judged.digest:
+        plan = session.decide_again(again, judged.tool, checked="" if edited else first.digest)
+        if judged.id in self.fixed and plan.tool is not None and plan.tool.digest != first.digest:
             return synthetic.changed(judged)
         return plan
 

@@ -69,8 +69,8 @@ class Agent:
             chosen = [*default_layers(chosen), *chosen]
         self.parts = AgentParts(model, tool_search, system, chosen, _observers(observe), clock)
         self._live: dict[str, TurnLoop] = {}
-        brought = next((each.store for each in chosen if isinstance(each, StoreLayer) and each.store is not None), None)
-        own = store if store is not None else brought
+        stores = [store, *(each.store for each in chosen if checks.offers(each, StoreLayer))]
+        own = next((each for each in stores if each is not None), None)
         self.store: JournalStore = (
             own if own is not None else RecentJournals(tool_search.settings.max_sessions, self._live)
         )

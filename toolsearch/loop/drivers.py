@@ -25,6 +25,7 @@ from toolsearch.loop.effects import (
 from toolsearch.loop.trampoline import Trampoline
 from toolsearch.loop.turn_loop import Result, TurnLoop
 from toolsearch.protocols import InMemoryStore, JournalStore
+from toolsearch.support.checks import offers
 from toolsearch.support.context import in_conversation
 from toolsearch.support.threads import in_thread, start
 
@@ -36,11 +37,9 @@ class _TurnSteps(Trampoline[Effect, Result]):
 
     def __init__(self, turn: TurnLoop) -> None:
         self.context = in_conversation(turn.id)
-        super().__init__(turn.steps(), passing=(), run=self._run_step)
+        # Not a method of this object: a turn that refers to itself would stay until the garbage collector comes.
+        super().__init__(turn.steps(), passing=(), run=self.context.run)
         self.closing: BaseException | None = None  # the exception that made the consumer stop
-
-    def _run_step(self, step: Callable[..., Effect], value: object) -> Effect:
-        return self.context.run(step, value)
 
     def goes_on(self) -> bool:
         """As `advance`; at the end of a cancelled turn it re-raises what made the consumer stop."""
@@ -143,7 +142,7 @@ async def _aload(store: JournalStore, conversation_id: str) -> list[dict[str, ob
 
 
 def _is_in_memory(store: object) -> bool:
-    return isinstance(store, InMemoryStore) and bool(store.in_memory)
+    return offers(store, InMemoryStore) and bool(store.in_memory)
 
 
 async def _finish(write: Awaitable[None]) -> None:

@@ -39,7 +39,7 @@ from toolsearch.errors import SetupError
 from toolsearch.events.facts import Event
 from toolsearch.loop.trampoline import Trampoline
 from toolsearch.protocols import Do, Layer, NamedLayer, Record, Sleep, StoreLayer, Within
-from toolsearch.support.checks import shown
+from toolsearch.support.checks import offers, shown
 from toolsearch.support.threads import in_thread, within
 
 __all__ = [
@@ -256,7 +256,7 @@ def checked_layers(layers: object) -> list[Layer]:
         if isinstance(layer, type):
             raise SetupError(f"{layer.__name__} is a class, not a layer: pass an object, as in {layer.__name__}(…)")
         seams = [seam for seam in SEAMS if getattr(layer, seam, None) is not None]
-        if not seams and not isinstance(layer, StoreLayer):
+        if not seams and not offers(layer, StoreLayer):
             name = getattr(layer, "__name__", "")
             hint = f". Did you mean {name}()?" if inspect.isfunction(layer) and name.isidentifier() else ""
             raise SetupError(f"{shown(layer)} in layers is not a layer: it defines none of {', '.join(SEAMS)}{hint}")
@@ -271,4 +271,4 @@ def checked_layers(layers: object) -> list[Layer]:
 
 def name_of(layer: object) -> str:
     """The name of a layer in the journal: its own, or that of its class."""
-    return str(layer.name) if isinstance(layer, NamedLayer) and layer.name else type(layer).__name__
+    return str(layer.name) if offers(layer, NamedLayer) and layer.name else type(layer).__name__

@@ -25,6 +25,7 @@ from toolsearch.loop.effects import Cancelled, Effects
 from toolsearch.loop.layering import Inner, layered
 from toolsearch.loop.turn_io import RequestDropped, TurnIO
 from toolsearch.protocols import BufferingLayer, ReplyFilter, SchemaModel, StreamingLayer
+from toolsearch.support.checks import offers
 
 __all__ = ["ModelStep"]
 
@@ -44,7 +45,7 @@ class ModelStep:
         """Gets the reply and records it; returns False if the request has to be made anew."""
         io, parts = self.io, self.io.parts
         system = "\n\n".join(filter(None, (parts.system, io.conversation.session.instructions())))
-        takes_schema = isinstance(parts.model, SchemaModel) and parts.model.takes_schema is True
+        takes_schema = offers(parts.model, SchemaModel) and parts.model.takes_schema is True
         request = replace(command, system=system, caller=io.caller, takes_schema=takes_schema, model=parts.model_name)
         around: Inner[CallModel] = layered(parts.layers, "around_model")
         try:
@@ -65,14 +66,15 @@ class ModelStep:
         self.own_calls |= {call.id for call in calls}
         # A reply that a layer changed must not be sent back as the provider's own, unchanged message.
         raw = reply.raw if _contents(reply) == self.raw_contents else None
-        yield from self.io.record(
-            ModelReplied(
-                reply.text or "", calls, reply.reasoning or "", raw, reply.wire, reply.model, reply.stop, reply.value
-            )
+        replied = ModelReplied(
+            reply.text or "", calls, reply.reasoning or "", raw, reply.wire, reply.model, reply.stop, reply.value
         )
         if revealed := tuple(dict.fromkeys(i for call in calls for i in call.reveal)):
             conversation.session.load(revealed)
-            yield from self.io.record(ToolsRevealed(revealed, conversation.session.export()))
+            # Stored together: an answer that says "it is loaded now" is part of the reply.
+            yield from self.io.record(replied, ToolsRevealed(revealed, conversation.session.export()))
+        else:
+            yield from self.io.record(replied)
 
     def _after_record(self, event: Event) -> None:
         if isinstance(event, Compacted) and self.may_restart and not self.is_asked:
@@ -88,8 +90,8 @@ class ModelStep:
             self.is_asked = True
         began, stop = time.monotonic(), threading.Event()
         layers = self.io.parts.layers
-        hidden = is_helper or any(isinstance(each, BufferingLayer) and each.buffers for each in layers)
-        filters = [each.pieces() for each in reversed(layers) if isinstance(each, StreamingLayer)] if not hidden else []
+        hidden = is_helper or any(offers(each, BufferingLayer) and each.buffers for each in layers)
+        filters = [each.pieces() for each in reversed(layers) if offers(each, StreamingLayer)] if not hidden else []
 
         def show_piece(delta: TextDelta) -> Effects[None]:
             return self._show(_filtered(filters, [delta]))

@@ -17,6 +17,7 @@ from toolsearch.loop.layering import layered, name_of
 from toolsearch.loop.resumption import answer_left_over
 from toolsearch.loop.turn_io import TurnIO
 from toolsearch.protocols import GateLayer, Layer
+from toolsearch.support.checks import offers
 
 __all__ = ["RoundStep"]
 
@@ -161,7 +162,7 @@ class RoundStep:
 
 def _decline(layer: Layer, request: Round, error: BaseException) -> dict[str, ToolResult]:
     """After a gate fails, none of the calls it was to judge may run. Errors of other layers end the turn."""
-    if isinstance(error, SetupError) or not (isinstance(layer, GateLayer) and layer.gate):
+    if isinstance(error, SetupError) or not (offers(layer, GateLayer) and layer.gate):
         raise error
     log.error("the gate %r failed: the calls it was to judge are declined", layer, exc_info=error)
     return {call.id: synthetic.gate_failed(call) for call in request.calls}

@@ -35,6 +35,7 @@ from toolsearch.loop.layering import Perform, Steps, Wanted
 from toolsearch.loop.resumption import Resolution
 from toolsearch.loop.trampoline import Trampoline
 from toolsearch.protocols import Do, Layer, Model, NamedModel, Observer, Record, RedactingLayer, Sleep
+from toolsearch.support.checks import offers
 from toolsearch.tool_search import ToolSearch
 
 __all__ = ["AgentParts", "RequestDropped", "TurnIO"]
@@ -57,7 +58,7 @@ class AgentParts:
 
     @property
     def model_name(self) -> str:
-        return str(self.model.name or "") if isinstance(self.model, NamedModel) else ""
+        return str(self.model.name or "") if offers(self.model, NamedModel) else ""
 
 
 class RequestDropped(Exception):  # not a failure
@@ -77,7 +78,7 @@ class TurnIO:
         self.conversation: Conversation
         self._post = post
         self._keys = 0
-        self._redactors = [layer for layer in parts.layers if isinstance(layer, RedactingLayer)]
+        self._redactors = [layer for layer in parts.layers if offers(layer, RedactingLayer)]
 
     @property
     def turn(self) -> TurnView:

@@ -11,6 +11,7 @@ from toolsearch.catalog.catalog import Catalog, Change
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
 from toolsearch.protocols import PersistentIndex, ToolIndex
+from toolsearch.support.checks import offers
 
 __all__ = ["IndexUpkeep"]
 
@@ -71,7 +72,7 @@ class IndexUpkeep:
     def _drop_strangers(self, tools: Sequence[Tool]) -> None:
         """Once: removes what an index kept of tools that have left. A catalog still empty does not tell which."""
         if tools and not self._dropped_strangers:
-            if isinstance(self._index, PersistentIndex):
+            if offers(self._index, PersistentIndex):
                 self._index.keep_only([t.id for t in tools])
             self._dropped_strangers = True
 

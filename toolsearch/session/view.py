@@ -200,6 +200,6 @@ class View:
 
 def _version_of(visible: object) -> Callable[[], Hashable] | None:
     """The `version` function of a `Visibility`, if it has one."""
-    if isinstance(visible, VersionedVisibility) and callable(visible.version):
+    if checks.offers(visible, VersionedVisibility) and callable(visible.version):
         return visible.version
     return None

@@ -7,9 +7,9 @@ None means then, as in "or None for no limit".
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
-from typing import Any
+from typing import Any, TypeGuard, TypeVar
 
 from toolsearch.errors import SetupError
 
@@ -21,6 +21,7 @@ __all__ = [
     "instance",
     "names",
     "number",
+    "offers",
     "shown",
     "table",
     "text",
@@ -29,6 +30,8 @@ __all__ = [
 ]
 
 SHOWN = 200  # characters of a value in a message
+T = TypeVar("T")
+
 STORE = ("a store, as SqliteStore(…) is", "append", "load", "delete", "list")  # for `having`
 
 
@@ -47,6 +50,15 @@ def shown(value: object) -> str:
     except Exception:
         return f"a value of the type {type(value).__name__}, whose repr() fails"
     return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
+def offers(value: object, protocol: Callable[..., T]) -> TypeGuard[T]:
+    """Whether a value has all members of an optional protocol.
+
+    It may pass them on from an object inside it, with `__getattr__`. From Python 3.12 on, `isinstance` does not see
+    those, and a wrapped layer would lose its gate or its redaction in silence.
+    """
+    return all(hasattr(value, name) for name in vars(protocol) if not name.startswith("_"))
 
 
 # -- one value ---------------------------------------------------------------------------------------------------

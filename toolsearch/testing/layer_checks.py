@@ -23,7 +23,7 @@ from toolsearch.events.facts import (
 from toolsearch.events.requests import Call, CallModel, Finished, Paused, Round, Run
 from toolsearch.loop.agent import Agent
 from toolsearch.protocols import Do, Layer, Record, RedactingLayer, Sleep, StreamingLayer, Within
-from toolsearch.support.checks import shown
+from toolsearch.support.checks import offers, shown
 from toolsearch.testing.conversations import (
     Journals,
     Probe,
@@ -72,7 +72,7 @@ def _has_its_members(layer: Layer) -> None:
         make_agent([layer], Journals())
     except SetupError as error:
         raise BrokenPromise(str(error), "Agent(model, search, layers=[this layer])") from error
-    if isinstance(layer, StreamingLayer):
+    if offers(layer, StreamingLayer):
         one, other = layer.pieces(), layer.pieces()
         require(one is not other, "pieces() gives the same filter twice", "a filter holds what it keeps of one reply")
         deltas = [*one.take(TextDelta("Hello, ")), *one.take(TextDelta("you.")), *one.rest()]
@@ -80,7 +80,7 @@ def _has_its_members(layer: Layer) -> None:
         require(
             right, "a filter of pieces() gives something other than TextDelta", f"take and rest gave {shown(deltas)}"
         )
-    if isinstance(layer, RedactingLayer):  # before any conversation: with a lost answer, a turn would not end
+    if offers(layer, RedactingLayer):  # before any conversation: with a lost answer, a turn would not end
         _stores_the_same_kind(layer)
     store: object = getattr(layer, "store", None)
     missing = [name for name in ("append", "load", "delete", "list") if not callable(getattr(store, name, None))]

@@ -15,7 +15,7 @@ from toolsearch.errors import StateError
 from toolsearch.events.facts import Event, JudgedCall, ModelReplied, Noted, ToolReturned, UserSaid
 from toolsearch.events.journal import read_events, stored
 from toolsearch.protocols import InMemoryStore, JournalStore
-from toolsearch.support.checks import shown
+from toolsearch.support.checks import offers, shown
 from toolsearch.support.json_types import JsonObject
 from toolsearch.testing.promises import BrokenPromise, check_maker, guarded, require
 
@@ -255,9 +255,7 @@ def _at_once(functions: Sequence[Callable[[], None]]) -> None:
 
 def _is_honest_about_memory(store: JournalStore, begin: str) -> None:
     """A store that says `in_memory` is called by async code without a thread, so nothing in it may wait."""
-    if not isinstance(store, InMemoryStore):
-        return
-    value: object = store.in_memory
+    value: object = store.in_memory if offers(store, InMemoryStore) else False
     require(isinstance(value, bool), f"in_memory is {shown(value)}, not True or False", "store.in_memory")
     if not value:
         return
