@@ -147,7 +147,7 @@ def _forgets(make: Callable[[], ToolIndex], catalog: Catalog) -> None:
 def _replaces(make: Callable[[], ToolIndex], catalog: Catalog) -> None:
     """An index in which a tool was changed answers as one that never had another."""
     changed = Catalog([{"name": "send_mail", "server": "post", "description": "Play violin music"}])
-    tools = [changed[tool.id] if tool.id in changed else tool for tool in catalog]
+    tools = list({tool.id: tool for tool in (*catalog, *changed)}.values())
     replaced, fresh = _filled(make, catalog), make()
     replaced.add(list(changed))
     fresh.add(tools)
