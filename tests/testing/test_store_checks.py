@@ -331,6 +331,24 @@ def test_a_store_in_which_threads_seldom_meet_is_always_found_out(racing: Callab
             check_store(racing)
 
 
+class Unlisted(Plain):
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: dict[str, Any] = {}
+
+    def list(self) -> Any:
+        return [self.given["output"] for _ in self.texts]
+
+
+def test_the_function_that_raises_is_named() -> None:
+    with pytest.raises(
+        BrokenPromise, match=r"raises KeyError: 'output'. To see it: .*list\(\) in line \d+ of .*store_checks"
+    ):
+        check_store(Unlisted)
+    with pytest.raises(BrokenPromise, match=r"called by the kit as `.*store\.list\(\)"):
+        check_store(Unlisted)
+
+
 def test_what_makes_no_store_is_refused() -> None:
     with pytest.raises(SetupError, match=r"check_store takes what makes a store, such as its class or a lambda, not"):
         check_store(Plain())  # type: ignore[arg-type]
