@@ -148,12 +148,15 @@ def _installed(point: EntryPoint) -> list[Dataset]:
     """What an entry point offers: a folder, or a function that gives a folder, a data set, or several."""
     described = named("data set", point)
     offered = load_point("data set", point)
+    given: object = None
     try:
         given = offered() if callable(offered) else offered
         if isinstance(given, str | Path):
             return _read_folder(Path(given), point.name)
     except Exception as error:  # the function of another package may raise anything
         problem = str(error) if isinstance(error, SetupError) else f"{type(error).__name__}: {error}"
+        if isinstance(given, str | Path) and not Path(given, "tools.jsonl").is_file():
+            problem += ". If its source has the file, the build of the package left it out"
         raise SetupError(f"{described} cannot be read: {problem}") from error
     sets = [given] if isinstance(given, Dataset) else list(given) if isinstance(given, Sequence) else []
     if not sets or not all(isinstance(each, Dataset) for each in sets):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator
@@ -16,12 +17,20 @@ __all__ = ["problems"]
 LEAST_UNANSWERABLE = 0.1  # of the cases; fewer would hide a ranker that always returns something
 LEAST_OF_A_KIND = 10  # cases
 _KINDS = ("lexical", "paraphrase", "typo", "identifier", "parameter", "multi", "single", "unanswerable")
+_FIELDS = ("id", "query", "gold", "kind", "wording", "steps", "split", "language", "note")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*")
 
 
 def problems(dataset: Dataset) -> list[str]:
     """One sentence for each mistake. A set that ships is also compared with the manifest."""
-    return [*_tools(dataset), *_examples(dataset), *_cases(dataset), *_shares(dataset), *_manifest(dataset)]
+    return [
+        *_tools(dataset),
+        *_examples(dataset),
+        *_cases(dataset),
+        *_fields(dataset),
+        *_shares(dataset),
+        *_manifest(dataset),
+    ]
 
 
 def _tools(dataset: Dataset) -> Iterator[str]:
@@ -77,9 +86,22 @@ def _cases(dataset: Dataset) -> Iterator[str]:
             yield f"case {case.id!r} has the language {case.language!r}; it is a code such as 'en' or 'pt-br'"
 
 
+def _fields(dataset: Dataset) -> Iterator[str]:
+    """Fields of cases.jsonl that are not read, such as a misspelt one."""
+    file = dataset.folder and dataset.folder / "cases.jsonl"
+    if not file or not file.is_file():
+        return
+    for number, line in enumerate(file.read_text("utf-8").split("\n"), 1):
+        for name in json.loads(line) if line.strip() else ():
+            if name not in _FIELDS:
+                yield f"cases.jsonl, line {number}, has the unknown field {name!r}; known are {', '.join(_FIELDS)}"
+
+
 def _shares(dataset: Dataset) -> Iterator[str]:
     if not dataset.cases:
-        yield "there are no cases"
+        files = [*dataset.folder.glob("cases.jsonl"), *dataset.folder.glob("queries*.jsonl")] if dataset.folder else []
+        needed = ": the folder needs a cases.jsonl with one case a line" if dataset.folder and not files else ""
+        yield f"there are no cases{needed}"
         return
     unanswerable = sum(not case.gold for case in dataset.cases)
     if unanswerable < LEAST_UNANSWERABLE * len(dataset.cases):

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.text import Text
 
 import toolsearch_datasets
+from toolsearch import SetupError
 from toolsearch_evals.calibrate import calibrate as calibrate_indexes
 from toolsearch_evals.cases import GROUP as DATASETS
 from toolsearch_evals.cases import Dataset, load
@@ -320,7 +321,21 @@ def list_datasets() -> None:
         counts = ", ".join(f"{entry[key]} {key}" for key in ("tools", "servers", "cases", "unanswerable"))
         console.print(Text(f"{name}: {entry['title']}. {counts}. {entry['licence']}."))
     for point in installed_points(DATASETS):
-        console.print(Text(f"{point.name}: installed by {package_of(point)!r}."))
+        console.print(Text(f"{point.name}: installed by {package_of(point)!r}. {_counts(point.name)}"))
+
+
+def _counts(name: str) -> str:
+    """What an installed data set holds, as sentences, or why it cannot be used."""
+    try:
+        sets = load(name)
+    except SetupError as error:
+        return f"It cannot be used: {error}"
+    each = [
+        f"{counted(len(one.definitions), 'tool')}, {counted(len(one.cases), 'case')}, "
+        f"{sum(not case.gold for case in one.cases)} unanswerable."
+        for one in sets
+    ]
+    return " ".join(each)
 
 
 @datasets.command(name="check", epilog=example("datasets check --data my_tools"))

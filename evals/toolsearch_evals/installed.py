@@ -18,6 +18,11 @@ def load_point(kind: str, point: EntryPoint) -> object:
     """What an entry point refers to. Raises `SetupError`, which names it, for one that cannot be imported."""
     try:
         return point.load()
+    except ModuleNotFoundError as error:
+        problem = f"{named(kind, point)} cannot be loaded: {type(error).__name__}: {error}"
+        if error.name and f"{point.module}.".startswith(f"{error.name}."):
+            problem += ". Its package is installed without this module: see what its build includes"
+        raise SetupError(problem) from error
     except Exception as error:  # a package may raise anything when it is imported
         raise SetupError(f"{named(kind, point)} cannot be loaded: {type(error).__name__}: {error}") from error
 

@@ -8,7 +8,7 @@ from toolsearch import SetupError
 from toolsearch_evals.installed import installed_points, load_point, named
 from toolsearch_evals.measures import MEASURES, Measure
 
-__all__ = ["GROUP", "further_measures"]
+__all__ = ["GROUP", "further_measures", "names_of", "our_names"]
 
 GROUP = "toolsearch.measures"
 # Keys that a row of a ranking has besides its measures.
@@ -22,19 +22,23 @@ def further_measures(passed: Sequence[Measure] = ()) -> tuple[Measure, ...]:
     """
     offered = [(named("measure", point), load_point("measure", point)) for point in installed_points(GROUP)]
     offered += [(f"the measure {getattr(each, 'name', each)!r}", each) for each in passed]
-    taken = {*_TAKEN, "milliseconds"}
-    for measure in MEASURES:
-        taken |= _keys(measure)
+    taken = our_names()
     further: list[Measure] = []
     for described, each in offered:
         if not isinstance(each, Measure):
             raise SetupError(f"{described} must be a toolsearch_evals.measures.Measure, not {type(each).__name__}")
-        if not each.name.strip() or _keys(each) & taken:
+        if not each.name.strip() or names_of(each) & taken:
             raise SetupError(f"{described} cannot be shown as {each.name!r}: the name is empty or taken; rename it")
-        taken |= _keys(each)
+        taken |= names_of(each)
         further.append(each)
     return tuple(further)
 
 
-def _keys(measure: Measure) -> set[str]:
+def our_names() -> set[str]:
+    """The keys of a row that ours take, and no other measure may have."""
+    return {*_TAKEN, "milliseconds"}.union(*map(names_of, MEASURES))
+
+
+def names_of(measure: Measure) -> set[str]:
+    """The keys that a measure has in a row: its own, and those of its interval."""
     return {measure.name, *(f"{measure.name} {end}" for end in ("low", "high", "±"))}

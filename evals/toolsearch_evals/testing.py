@@ -8,12 +8,13 @@ from numbers import Real
 from typing import Any
 
 from toolsearch import ToolSearch
-from toolsearch.testing.promises import BrokenPromise, require
+from toolsearch.testing.promises import BrokenPromise, guarded, require
 from toolsearch.testing.wire_checks import check_reading
 from toolsearch.tokens import counter
 from toolsearch_evals.cases import Case, Groups
 from toolsearch_evals.formats import WireFormat
-from toolsearch_evals.measures import Measure
+from toolsearch_evals.measure_plugins import names_of, our_names
+from toolsearch_evals.measures import MEASURES, Measure
 from toolsearch_evals.scripted import answer, play
 from toolsearch_evals.token_usage import TokenMeter, pieces
 
@@ -34,21 +35,32 @@ _ANSWERS: tuple[tuple[tuple[str, ...], Groups], ...] = (
 
 def check_measure(measure: Measure) -> None:
     """Checks the promises of a measure: a name, a meaning, and a score that can be relied on."""
+    passed: object = measure
+    if not isinstance(passed, Measure):
+        kind = type(passed).__name__
+        raise BrokenPromise(f"a measure is a toolsearch_evals.measures.Measure(name, function, meaning), not a {kind}")
     require(measure.name.strip(), "a measure has a name")
     require("\n" not in measure.name, "the name is the head of a column: one line")
+    is_ours = any(measure is each for each in MEASURES)
+    free = is_ours or not names_of(measure) & our_names()
+    require(free, f"the name {measure.name!r} is taken by one of ours: rename the measure")
     require(measure.meaning.strip(), "a measure has a meaning: a sentence for the report")
     for retrieved, gold in _ANSWERS:
-        score: object = measure.score(retrieved, gold)
         shown = json.dumps({"retrieved": retrieved, "gold": gold})
+        score = _score(measure, retrieved, gold)
         if not isinstance(score, Real):
             raise BrokenPromise(f"a score is a number, not {score!r}, for {shown}")
         require(0 <= float(score) <= 1, f"a score is from 0 to 1, not {score!r}, for {shown}")
-        require(measure.score(retrieved, gold) == score, f"the same answer has the same score, for {shown}")
-    require(_score(measure, ["a", "b"]) >= _score(measure, ["x", "y"]), "needed tools first score no less than misses")
+        require(_score(measure, retrieved, gold) == score, f"the same answer has the same score, for {shown}")
+    needed = (("a",), ("b",))
+    hit, miss = measure.score(("a", "b"), needed), measure.score(("x", "y"), needed)
+    require(hit >= miss, "needed tools first score no less than misses")
 
 
-def _score(measure: Measure, retrieved: Sequence[str]) -> float:
-    return measure.score(retrieved, (("a",), ("b",)))
+def _score(measure: Measure, retrieved: Sequence[str], gold: Groups) -> object:
+    shown = json.dumps({"retrieved": retrieved, "gold": gold})
+    with guarded(f"the function of the measure, called with two arguments for {shown},"):
+        return measure.score(retrieved, gold)
 
 
 _TOOLS: tuple[dict[str, Any], ...] = (

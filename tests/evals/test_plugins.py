@@ -150,6 +150,11 @@ def test_our_own_measures_keep_the_promises_of_one() -> None:
         (Measure("a", lambda retrieved, gold: 2, "Two."), "from 0 to 1, not 2"),
         (Measure("a", lambda retrieved, gold: "1", "Text."), "is a number, not '1'"),
         (Measure("a", lambda retrieved, gold: float("a" not in retrieved), "Misses."), "no less than misses"),
+        (Measure("a", lambda retrieved, gold: 1 / len(retrieved), "Fails."), "raises ZeroDivisionError"),
+        (Measure("a", lambda retrieved: 1, "One argument."), "called with two arguments .* raises TypeError"),  # type: ignore[arg-type,misc]
+        (Measure("R@5", lambda retrieved, gold: 1, "Taken."), "the name 'R@5' is taken by one of ours"),
+        (Measure("cases", lambda retrieved, gold: 1, "Taken."), "the name 'cases' is taken by one of ours"),
+        (lambda retrieved, gold: 1, r"a measure is a toolsearch_evals.measures.Measure\(.*\), not a function"),
     ],
 )
 def test_a_measure_that_breaks_a_promise_is_told_which(measure: Measure, promise: str) -> None:
@@ -232,6 +237,31 @@ def test_a_data_set_that_cannot_be_used_is_named(install: Install, what: str, pr
     install("post", MAIL, datasets=f"mails = post_code:{what}")
     with pytest.raises(SetupError, match=f"the data set 'mails' of the package 'post' {problem}"):
         load("mails")
+
+
+def test_what_a_build_left_out_is_said(install: Install, tmp_path: Path) -> None:
+    place = install("post", MAIL, datasets="mails = post_code:FOLDER\ngone = post_data:FOLDER\nmade = post_code:made")
+    (place / "mail_files").mkdir()
+    with pytest.raises(
+        SetupError, match=r"has no tools\.jsonl: .*If its source has the file, the build .* left it out"
+    ):
+        load("mails")
+    with pytest.raises(SetupError, match=r"No module named 'post_data'\. Its package is installed without this module"):
+        load("gone")
+    listed = run("datasets", "list")
+    assert "gone: installed by 'post'. It cannot be used: the data set 'gone' of the package" in listed
+    assert "made: installed by 'post'. 1 tool, 1 case, 0 unanswerable." in listed
+
+
+def test_the_check_says_that_cases_are_missing_and_which_fields_are_not_read(tmp_path: Path) -> None:
+    write_set(tmp_path / "mails")
+    cases = tmp_path / "mails" / "cases.jsonl"
+    cases.write_text(cases.read_text("utf-8").replace('"gold": []', '"gold": [], "goal": ["x"]'), "utf-8")
+    said = run("datasets", "check", "--data", str(tmp_path / "mails"), code=1)
+    assert "cases.jsonl, line 2, has the unknown field 'goal'; known are id, query, gold," in " ".join(said.split())
+    cases.unlink()
+    said = run("datasets", "check", "--data", str(tmp_path / "mails"), code=1)
+    assert "there are no cases: the folder needs a cases.jsonl with one case a line" in " ".join(said.split())
 
 
 def test_names_of_data_sets_are_not_taken_twice(install: Install) -> None:

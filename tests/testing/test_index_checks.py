@@ -182,6 +182,25 @@ class Shared(Counting):
         self.texts = self.kept
 
 
+class Merging(Counting):
+    """Adds the words of a changed tool to the old ones."""
+
+    def add(self, tools: Sequence[Tool]) -> None:
+        before = dict(self.texts)
+        super().add(tools)
+        for tool in tools:
+            self.texts[tool.id] |= before.get(tool.id, set())
+
+
+class Anonymous(Counting):
+    name = None  # type: ignore[assignment]
+
+
+class Careless(Counting):
+    def remove(self, ids: Sequence[str]) -> None:
+        raise KeyError("output")
+
+
 class Nameless:
     def add(self, tools: Sequence[Tool]) -> None: ...
     def remove(self, ids: Sequence[str]) -> None: ...
@@ -231,6 +250,12 @@ def test_an_index_may_refuse_a_query_by_a_query_error() -> None:
         (Rebuilding, "while tools are added and removed, it loses a tool that stays"),
         (Shared, "an empty index finds something"),
         (Nameless, "lacks a member"),
+        (Merging, "a tool that is added again keeps something of the old one"),
+        (Anonymous, "its name is None, not a text"),
+        (
+            Careless,
+            r"raises KeyError: 'output'. To see it: remove\(\) in line \d+ of .*test_index_checks.py, called by",
+        ),
     ],
 )
 def test_a_broken_promise_is_named(broken: Callable[[], ToolIndex], promise: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from toolsearch import SetupError, layers
 from toolsearch.events import CallModel, Noted, Reply, TextDelta
-from toolsearch.protocols import Do
+from toolsearch.protocols import Do, Record
 from toolsearch.stores import MemoryStore
 from toolsearch.testing import BrokenPromise, check_layer
 
@@ -138,6 +138,39 @@ class Remembering:
         return (yield calls)
 
 
+class Patient(Remembering):
+    """Counts in itself too, but lets more rounds through than a short turn has."""
+
+    def around_round(self, calls: Any) -> Any:
+        self.rounds += 1
+        if self.rounds > 9:
+            return {call.id: calls.call(call).answer("limit", "too many") for call in calls.calls}
+        return (yield calls)
+
+
+class Numbering:
+    """Changes nothing but its own notes, and numbers them in itself."""
+
+    numbers = 0
+
+    def around_round(self, calls: Any) -> Any:
+        self.numbers += 1
+        yield Record(Noted("numbering", self.numbers))
+        return (yield calls)
+
+
+class Setting:
+    def around_round(self, calls: Any) -> Any:
+        yield Record(Noted("setting", {1, 2}))
+        return (yield calls)
+
+
+class Keeping:
+    def around_model(self, request: Any) -> Any:
+        yield Record(Noted("keeping", {"what": object()}))
+        return (yield request)
+
+
 class OnceOnly:
     def __init__(self) -> None:
         self.seen: set[Any] = set()
@@ -236,6 +269,10 @@ class Hiding:
         (Translating, r"around_model turns an error of the inner step into KeyError\('oops'\)"),
         (Failing, "an ordinary call raises KeyError"),
         (Remembering, "it keeps state of its own"),
+        (Patient, "it keeps state of its own"),
+        (Numbering, "it keeps state of its own"),
+        (Setting, "a note is not a JSON value"),
+        (Keeping, "a note is not a JSON value"),
         (OnceOnly, "cannot be asked a second time with the same request"),
         (Mixing, "one conversation disturbs another one"),
         (Moody, "run and arun, or whole and streamed replies, give different conversations"),

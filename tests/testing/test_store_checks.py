@@ -215,6 +215,42 @@ class Racing(Plain):
             self.texts[conversation_id] = journal + [json.dumps(fact) for fact in facts]
 
 
+class Unlocked(Plain):
+    """Has no lock, and is so quick that threads seldom meet in it."""
+
+    def append(self, conversation_id: str, position: int, facts: Any) -> None:
+        lines = [json.dumps(fact) for fact in facts]
+        journal = self.texts.get(conversation_id, [])
+        if len(journal) != position:
+            raise StateError("somebody else wrote")
+        if lines:
+            self.texts[conversation_id] = journal + lines
+
+
+class LateLock(Plain):
+    """Looks at the length before it takes its lock."""
+
+    def append(self, conversation_id: str, position: int, facts: Any) -> None:
+        if len(self.texts.get(conversation_id, [])) != position:
+            raise StateError("somebody else wrote")
+        with self.lock:
+            if facts:
+                journal = self.texts.get(conversation_id, [])
+                self.texts[conversation_id] = journal + [json.dumps(fact) for fact in facts]
+
+
+class Torn(Plain):
+    """Writes an append fact by fact, where readers see it."""
+
+    def append(self, conversation_id: str, position: int, facts: Any) -> None:
+        lines = [json.dumps(fact) for fact in facts]
+        with self.lock:
+            if len(self.texts.get(conversation_id, [])) != position:
+                raise StateError("somebody else wrote")
+            for line in lines:
+                self.texts.setdefault(conversation_id, []).append(line)
+
+
 class Fragile(Plain):
     """Cannot be used by the thread that did not make it, as a connection of SQLite."""
 
@@ -279,6 +315,38 @@ class Vague(Plain):
 def test_a_broken_promise_is_named(broken: Callable[[], Any], promise: str) -> None:
     with pytest.raises(BrokenPromise, match=promise):
         check_store(broken)
+
+
+@pytest.mark.parametrize(
+    ("racing", "promise"),
+    [
+        (Unlocked, "of two writers at one position, both win"),
+        (LateLock, "of two writers at one position, both win"),
+        (Torn, r"load\(\) sees a part of an append"),
+    ],
+)
+def test_a_store_in_which_threads_seldom_meet_is_always_found_out(racing: Callable[[], Any], promise: str) -> None:
+    for _ in range(20):
+        with pytest.raises(BrokenPromise, match=promise):
+            check_store(racing)
+
+
+class Unlisted(Plain):
+    def __init__(self) -> None:
+        super().__init__()
+        self.given: dict[str, Any] = {}
+
+    def list(self) -> Any:
+        return [self.given["output"] for _ in self.texts]
+
+
+def test_the_function_that_raises_is_named() -> None:
+    with pytest.raises(
+        BrokenPromise, match=r"raises KeyError: 'output'. To see it: .*list\(\) in line \d+ of .*store_checks"
+    ):
+        check_store(Unlisted)
+    with pytest.raises(BrokenPromise, match=r"called by the kit as `.*store\.list\(\)"):
+        check_store(Unlisted)
 
 
 def test_what_makes_no_store_is_refused() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from toolsearch.calls import ToolCall
-from toolsearch.events import CallModel, Reply, TextDelta
+from toolsearch.events import Answers, CallModel, ModelReplied, Reply, TextDelta, UserSaid
 from toolsearch.support.text import clean, clean_json
 from toolsearch.testing import BrokenPromise, check_wire
 from toolsearch.wires.shared import distinct_ids
@@ -298,6 +298,84 @@ class AsyncStreaming(Answering):
 @pytest.mark.parametrize("model", [Answering, Streaming, Async, AsyncStreaming])
 def test_a_model_is_proved_with_its_wire(model: Any) -> None:
     prove(Plain(), model=model)
+
+
+class Asking(Answering):
+    """A model whose provider notes what it is asked; `lost` is what it leaves out of its requests."""
+
+    requests: list[Any] = []  # noqa: RUF012 - as a server that all tests share
+    lost = ""
+
+    def __call__(self, request: CallModel) -> Any:
+        messages: list[Any] = []
+        for message in request.transcript:
+            match message:
+                case UserSaid():
+                    messages.append({"by": "user", "text": message.text})
+                case ModelReplied():
+                    messages.append(message.raw)
+                case Answers():
+                    messages += [{"by": "tool", "id": each.call_id, "text": each.content} for each in message.results]
+        self.requests.append(
+            {
+                "system": "" if self.lost == "system" else request.system,
+                "tools": [] if self.lost == "tools" else [shown.name for shown in request.tools],
+                "messages": [each for each in messages if each["by"] != self.lost],
+            }
+        )
+        return super().__call__(request)
+
+
+class Amnesic(Asking):
+    lost = "tool"
+
+
+class Impolite(Asking):
+    lost = "user"
+
+
+class Unguided(Asking):
+    lost = "system"
+
+
+class Toolless(Asking):
+    lost = "tools"
+
+
+class Unthinking(Asking):
+    lost = "model"
+
+
+def test_the_requests_of_a_model_are_proved_with_it() -> None:
+    prove(Plain(), model=Asking, requests=lambda: Asking.requests)
+    prove(Plain(), model=Amnesic)  # nobody can see it then
+
+
+@pytest.mark.parametrize(
+    ("model", "promise"),
+    [
+        (Amnesic, "a request lacks the result of a call"),
+        (Impolite, "a request lacks what the user said"),
+        (Unguided, "a request lacks the system text"),
+        (Toolless, "a request lacks the tools"),
+        (Unthinking, "a request lacks a call of the model"),
+    ],
+)
+def test_what_a_request_lacks_is_named(model: Any, promise: str) -> None:
+    with pytest.raises(BrokenPromise, match=promise):
+        prove(Plain(), model=model, requests=lambda: Asking.requests)
+
+
+class Misreading(Plain):
+    def calls_in(self, reply: Any) -> Any:
+        return reply["output"]
+
+
+def test_what_raises_is_named_with_its_reply() -> None:
+    with pytest.raises(
+        BrokenPromise, match=r"calls_in\(\{'by': .*\) raises KeyError: 'output'. To see it: calls_in\(\)"
+    ):
+        prove(Misreading())
 
 
 class Texting(Answering):

@@ -142,7 +142,13 @@ def test_both_wires_and_their_models_keep_the_promises(wire: Wire) -> None:
             server.replies = list(replies)
             return model_for(server, way)
 
-        check_wire(of_server, reply_with_calls=with_calls, reply_with_text=reply, model=model)
+        check_wire(
+            of_server,
+            reply_with_calls=with_calls,
+            reply_with_text=reply,
+            model=model,
+            requests=lambda: server.requests,
+        )
     assert server.refused == []
 
 

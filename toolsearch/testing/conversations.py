@@ -5,32 +5,47 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, TypeAlias
 
 from toolsearch.catalog.tools import tool
 from toolsearch.errors import SetupError, ToolSearchError
+from toolsearch.events.facts import Event, Noted, ToolWaiting
 from toolsearch.events.requests import Answer, Approve, Call, CallModel, Decision, Finished, Round, Run
 from toolsearch.loop.agent import Agent
-from toolsearch.protocols import JournalStore, Layer
+from toolsearch.protocols import JournalStore, Layer, RoundSteps, ToolAnswer
 from toolsearch.support.json_types import JsonObject
 from toolsearch.testing.doubles import FixedIndex, ScriptedModel, ScriptedReply, ScriptedStep
 from toolsearch.testing.promises import BrokenPromise, require
 from toolsearch.tool_search import ToolSearch
 
-__all__ = ["Journals", "Probe", "ProviderDown", "Request", "Way", "facts_of", "make_agent", "play_turn", "reply_to"]
+__all__ = [
+    "Asker", "Journals", "Probe", "ProviderDown", "Request", "Way", "facts_of", "long_reply", "make_agent", "notes_of",
+    "play_turn", "reply_to",
+]  # fmt: skip
 
 Way: TypeAlias = Literal["run", "arun"]
 Request: TypeAlias = Run | Round | CallModel | Call
 
+LONG = 12  # rounds of a long turn
+
 
 class Probe:
-    """A layer that notes what passes on one side of another layer; with `twice` it asks for each call again."""
+    """A layer that notes what passes on one side of another layer; with `twice` it asks for each call again.
+
+    `notes` are the notes of layers as they were made, before they are stored.
+    """
 
     def __init__(self, twice: bool = False) -> None:
         self.passed: list[tuple[str, Request, object]] = []
+        self.notes: list[Noted] = []
         self._twice = twice
+
+    def as_stored(self, fact: Event) -> Event:
+        if isinstance(fact, Noted):
+            self.notes.append(fact)
+        return fact
 
     def _pass(self, seam: str, request: Request, twice: bool = False) -> Generator[Any, Any, Any]:
         if twice:
@@ -50,6 +65,19 @@ class Probe:
 
     def around_tool(self, call: Call) -> Generator[Any, Any, Any]:
         return (yield from self._pass("around_tool", call, self._twice))
+
+
+class Asker:
+    """A layer that makes each call of `save` wait for a person, so that a turn is continued by another run."""
+
+    def around_round(self, calls: Round) -> RoundSteps:
+        waiting: dict[str, ToolAnswer] = {
+            call.id: ToolWaiting(call.id, question="May it be saved?")
+            for call in calls.calls
+            if call.name == "save" and call.id not in calls.approved
+        }
+        rest = calls.without(waiting)
+        return {**waiting, **((yield rest) if rest.calls else {})}
 
 
 class Journals:
@@ -104,6 +132,15 @@ def reply_to(request: CallModel) -> ScriptedReply:
             return f"All is done: {request.turn.said}"
 
 
+def long_reply(request: CallModel) -> ScriptedReply:
+    """A search, then many rounds, two of them with a call that `Asker` lets wait; then the answer."""
+    round_number = len(request.turn.replies)
+    if request.purpose != "chat" or not 0 < round_number <= LONG:
+        return reply_to(request) if round_number == 0 else f"All is done: {request.turn.said}"
+    names = ["look_up", "break"] if round_number % 5 else ["look_up", "save"]
+    return [(f"r{round_number}-{name}", name, {"what": f"{name} {round_number}"}) for name in names]
+
+
 def make_agent(layers: Sequence[Layer], store: JournalStore, *script: ScriptedStep, pieces: int = 0) -> Agent:
     """An agent with three tools and these layers alone, whose model plays the script and then `reply_to`."""
     tools = [tool(_look_up, name="look_up"), tool(_save, name="save", kind="action"), tool(_break, name="break")]
@@ -113,11 +150,21 @@ def make_agent(layers: Sequence[Layer], store: JournalStore, *script: ScriptedSt
     return Agent(model, search, layers=layers, store=store, defaults=False)
 
 
-def play_turn(agent: Agent, way: Way, said: str = "Do it all.", conversation_id: str = "s") -> str:
-    """Plays one turn to its end and says how it ended; a person who is asked agrees."""
+def play_turn(
+    agent: Agent,
+    way: Way,
+    said: str = "Do it all.",
+    conversation_id: str = "s",
+    *,
+    restarted: Callable[[], Agent] | None = None,
+) -> str:
+    """Plays one turn to its end and says how it ended; a person who is asked agrees.
+
+    With `restarted`, another agent goes on where a turn has waited, as after a restart of the program.
+    """
     words: str | None = said
     decisions: dict[str, Decision | bool] = {}
-    for _ in range(10):
+    for _ in range(3 * LONG):  # as often as a layer may ask in a long turn
         try:
             if way == "run":
                 result = agent.run(words, conversation_id=conversation_id, decisions=decisions)
@@ -136,11 +183,18 @@ def play_turn(agent: Agent, way: Way, said: str = "Do it all.", conversation_id:
         waiting = result.waiting
         decisions = {each.id: Approve() if each.kind == "approval" else Answer("yes") for each in waiting}
         words = None
+        agent = restarted() if restarted is not None else agent
     raise BrokenPromise("a turn never ends: what a person decided is asked again", f"agent.{way}(…) with this layer")
 
 
 class ProviderDown(Exception):
     """What the model raises in a turn that fails."""
+
+
+def notes_of(store: JournalStore, conversation_id: str = "s") -> list[str]:
+    """What layers have noted in a conversation, in any order."""
+    facts = [fact for fact in store.load(conversation_id) if fact["fact"] == "Noted"]
+    return sorted(json.dumps([fact.get("layer"), fact.get("note")], sort_keys=True) for fact in facts)
 
 
 def facts_of(store: JournalStore, conversation_id: str = "s") -> list[str]:

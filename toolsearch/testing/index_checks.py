@@ -43,7 +43,7 @@ def check_index(make: Callable[[], ToolIndex]) -> None:
     """
     check_maker("check_index", make, "an index")
     catalog = Catalog(_TOOLS)
-    for check in (_obeys, _finds, _survives, _forgets, _does_not_depend_on_order, _serves_many_threads):
+    for check in (_obeys, _finds, _survives, _forgets, _replaces, _does_not_depend_on_order, _serves_many_threads):
         with guarded("an ordinary call"):
             check(make, catalog)
 
@@ -51,6 +51,8 @@ def check_index(make: Callable[[], ToolIndex]) -> None:
 def _filled(make: Callable[[], ToolIndex], catalog: Catalog) -> ToolIndex:
     index = make()
     require(offers(index, ToolIndex), f"{shown(index)} lacks a member of ToolIndex", "name, add, remove, search")
+    name: object = index.name
+    require(isinstance(name, str) and name.strip(), f"its name is {shown(name)}, not a text", "index.name")
     index.add(list(catalog))
     return index
 
@@ -140,6 +142,20 @@ def _forgets(make: Callable[[], ToolIndex], catalog: Catalog) -> None:
     query = "violin music issue weather"
     index.remove([tool.id for tool in catalog])
     require(not found(query), "an emptied index finds something", f"index.remove(all ids), then {_call(query, 5)}")
+
+
+def _replaces(make: Callable[[], ToolIndex], catalog: Catalog) -> None:
+    """An index in which a tool was changed answers as one that never had another."""
+    changed = Catalog([{"name": "send_mail", "server": "post", "description": "Play violin music"}])
+    tools = list({tool.id: tool for tool in (*catalog, *changed)}.values())
+    replaced, fresh = _filled(make, catalog), make()
+    replaced.add(list(changed))
+    fresh.add(tools)
+    for query in ("electronic", "with attachments", "violin music", "send a mail"):
+        one, other = ([hit.tool.id for hit in find(Catalog(tools), index, query)] for index in (replaced, fresh))
+        see = f"index.add with another description for 'post/send_mail', then {_call(query, 5)}"
+        see = f"{see} gave {one}; an index that was filled with the new one only gives {other}"
+        require(one == other, "a tool that is added again keeps something of the old one", see)
 
 
 def _does_not_depend_on_order(make: Callable[[], ToolIndex], catalog: Catalog) -> None:

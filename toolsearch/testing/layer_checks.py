@@ -25,17 +25,20 @@ from toolsearch.loop.agent import Agent
 from toolsearch.protocols import Do, Layer, Record, RedactingLayer, Sleep, StreamingLayer, Within
 from toolsearch.support.checks import offers, shown
 from toolsearch.testing.conversations import (
+    Asker,
     Journals,
     Probe,
     ProviderDown,
     Request,
     Way,
     facts_of,
+    long_reply,
     make_agent,
+    notes_of,
     play_turn,
     reply_to,
 )
-from toolsearch.testing.promises import BrokenPromise, check_maker, guarded, require
+from toolsearch.testing.promises import BrokenPromise, check_maker, guarded, is_json, require
 
 __all__ = ["check_layer"]
 
@@ -58,7 +61,7 @@ def check_layer(make: Callable[[], Layer], *, ways: Sequence[Way] = ("run", "aru
     with guarded("an ordinary call"):
         layer = make()
         _has_its_members(layer)
-        requests = _gives_what_is_due(make, ways)
+        requests = _gives_what_require_due(make, ways)
         for seam, request in requests.items():
             if getattr(layer, seam, None) is not None:
                 _can_be_closed(make, seam, request)
@@ -87,7 +90,7 @@ def _has_its_members(layer: Layer) -> None:
     require(store is None or not missing, f"its store has no {', '.join(missing)}", "layer.store; see check_store")
 
 
-def _gives_what_is_due(make: Callable[[], Layer], ways: Sequence[Way]) -> dict[str, Request]:
+def _gives_what_require_due(make: Callable[[], Layer], ways: Sequence[Way]) -> dict[str, Request]:
     """Plays a turn in each way, whole and in pieces; returns the last request that each seam was given."""
     requests: dict[str, Request] = {}
     first: tuple[str, list[str]] | None = None
@@ -95,6 +98,7 @@ def _gives_what_is_due(make: Callable[[], Layer], ways: Sequence[Way]) -> dict[s
         for pieces in (0, 4):
             outer, layer, store = Probe(), make(), Journals()
             ended = play_turn(make_agent([outer, layer], store, pieces=pieces), way)
+            _notes_json(outer)
             for seam, request, answer in outer.passed:
                 _require_due(seam, request, answer)
                 if not (isinstance(request, Round) and len(request.calls) < 2 and seam in requests):
@@ -106,6 +110,13 @@ def _gives_what_is_due(make: Callable[[], Layer], ways: Sequence[Way]) -> dict[s
             )
             require(played == first, "run and arun, or whole and streamed replies, give different conversations", see)
     return requests
+
+
+def _notes_json(probe: Probe) -> None:
+    for noted in probe.notes:
+        see = f"it recorded {shown(noted)}"
+        promise = "a note is not a JSON value: it would not come back from the journal as it was"
+        require(is_json(noted.note), promise, see)
 
 
 def _require_due(seam: str, request: Request, answer: object) -> None:
@@ -195,6 +206,7 @@ def _lets_errors_through(make: Callable[[], Layer], seam: str, request: Request)
 
 def _keeps_no_state(make: Callable[[], Layer], ways: Sequence[Way]) -> None:
     """A conversation that goes on with a new layer, as after a restart, is the one that goes on with the old one."""
+    promise = "it keeps state of its own: what it must remember is a Noted fact in the journal"
     same, restarted = Journals(), Journals()
     agent = make_agent([make()], same)
     ended = [play_turn(agent, ways[0]), play_turn(agent, ways[0], "Once more.")]
@@ -203,9 +215,31 @@ def _keeps_no_state(make: Callable[[], Layer], ways: Sequence[Way]) -> None:
         play_turn(make_agent([make()], restarted), ways[0], "Once more."),
     ]
     see = f"two turns with one layer ended with {ended}, with a new layer for the second turn with {again}"
-    promise = "it keeps state of its own: what it must remember is a Noted fact in the journal"
     require(ended == again and facts_of(same) == facts_of(restarted), promise, see)
     agent.conversation("s")  # the journal can be replayed
+    one, *others = [_play_long(make, ways[0], restarts) for restarts in (False, True, True)]
+    (ended, facts, notes), (again, new_facts, new_notes) = one, others[0]
+    see = "two turns of 12 rounds, in which a person is asked: with one layer, and with a new one for each run"
+    see = f"{see}, they ended with {ended} and {again}"
+    require(ended == again and facts == new_facts, promise, see)
+    if others[0] == others[1]:  # else the notes are of time or chance
+        require(notes == new_notes, promise, f"{see}; the notes are {shown(notes)} and {shown(new_notes)}")
+
+
+def _play_long(make: Callable[[], Layer], way: Way, restarts: bool) -> tuple[list[str], list[str], list[str]]:
+    """How two long turns end, and their facts and notes, with one layer or with a new one for each run."""
+    store, probe = Journals(), Probe()
+
+    def agent() -> Agent:
+        return make_agent([probe, Asker(), make()], store, *[long_reply] * 100)
+
+    one = agent()
+    ended = [
+        play_turn(agent() if restarts else one, way, said, restarted=agent if restarts else None)
+        for said in ("Do it all.", "Once more.")
+    ]
+    _notes_json(probe)
+    return ended, facts_of(store), notes_of(store)
 
 
 def _can_be_asked_again(make: Callable[[], Layer], ways: Sequence[Way]) -> None:

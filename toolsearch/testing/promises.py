@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from pathlib import Path
+from traceback import extract_tb
 
 from toolsearch.errors import SetupError
 from toolsearch.support.checks import shown
 
-__all__ = ["BrokenPromise", "check_maker", "guarded", "is_sendable", "require"]
+__all__ = ["BrokenPromise", "check_maker", "guarded", "is_json", "is_sendable", "require"]
 
 
 class BrokenPromise(AssertionError):
@@ -37,7 +39,19 @@ def guarded(doing: str) -> Generator[None]:
     except BrokenPromise:
         raise
     except Exception as error:
-        raise BrokenPromise(f"{doing} raises {type(error).__name__}: {error}") from error
+        raise BrokenPromise(f"{doing} raises {type(error).__name__}: {error}", _where(error)) from error
+
+
+def _where(error: Exception) -> str:
+    """The function of a plug that raised, its line, and how the kit called it; "" where it is the kit's own."""
+    frames = extract_tb(error.__traceback__)
+    kit = Path(__file__).parent
+    ours = [place for place, frame in enumerate(frames) if Path(frame.filename).parent == kit]
+    if not ours or ours[-1] + 1 == len(frames):
+        return ""
+    last, plug = frames[ours[-1]], frames[ours[-1] + 1]
+    called = f", called by the kit as `{last.line}`" if last.line else ""
+    return f"{plug.name}() in line {plug.lineno} of {plug.filename}{called}"
 
 
 def check_maker(kit: str, make: Callable[[], object], what: str) -> None:
@@ -49,9 +63,16 @@ def check_maker(kit: str, make: Callable[[], object], what: str) -> None:
 def is_sendable(value: object) -> bool:
     """Whether a value is plain JSON that a request or a file can carry: valid UTF-8, no NaN, keys that are text."""
     try:
-        text = json.dumps(value, ensure_ascii=False, allow_nan=False)
-        text.encode()
-        same: bool = json.loads(text) == _without_tuples(value)
+        json.dumps(value, ensure_ascii=False).encode()
+    except (TypeError, ValueError, RecursionError):
+        return False
+    return is_json(value)
+
+
+def is_json(value: object) -> bool:
+    """Whether JSON gives a value back as it was: no NaN, no sets or objects, keys that are text."""
+    try:
+        same: bool = json.loads(json.dumps(value, allow_nan=False)) == _without_tuples(value)
     except (TypeError, ValueError, RecursionError):
         return False
     return same

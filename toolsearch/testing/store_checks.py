@@ -17,6 +17,7 @@ from toolsearch.events.journal import read_events, stored
 from toolsearch.protocols import InMemoryStore, JournalStore
 from toolsearch.support.checks import offers, shown
 from toolsearch.support.json_types import JsonObject
+from toolsearch.testing.interleaving import MOST_STOPS, StoppedThread
 from toolsearch.testing.promises import BrokenPromise, check_maker, guarded, require
 
 __all__ = ["check_store"]
@@ -54,7 +55,7 @@ def check_store(make: Callable[[], JournalStore]) -> None:
     """
     check_maker("check_store", make, "a store")
     checks = (_keeps_order, _refuses_a_wrong_place, _keeps_copies, _keeps_what_was_said, _ignores_nothing)
-    more = (_deletes, _takes_any_id, _lists, _serves_many_threads, _is_honest_about_memory)
+    more = (_deletes, _takes_any_id, _lists, _lets_one_writer_win, _serves_many_threads, _is_honest_about_memory)
     with guarded("an ordinary call"):
         _has_the_methods(make())
     for check in (*checks, *more):
@@ -205,6 +206,43 @@ def _lists(store: JournalStore, begin: str) -> None:
     listed = [each for each in store.list() if each.startswith(begin)]
     see = f"append to {len(names)} conversations, then list(): of those it gave {listed}"
     require(sorted(listed) == names, "list() does not give each id exactly once", see)
+
+
+def _lets_one_writer_win(store: JournalStore, begin: str) -> None:
+    """Stops a writer before each of its lines, while another one reads and writes at the same place."""
+    for length in (0, 1):
+        name = f"{begin}{length}"
+        store.append(name, 0, _facts(*range(length)))
+        alone = StoppedThread(partial(store.append, name, length, _facts(10, 11)), stop=-1)
+        alone.meet(lambda: None)
+        for stop in range(0, alone.lines, -(-alone.lines // MOST_STOPS) or 1):
+            _let_two_meet(store, f"{name}-{stop}", length, stop)
+
+
+def _let_two_meet(store: JournalStore, name: str, length: int, stop: int) -> None:
+    """Lets two writers meet in a journal of so many facts, while the first of them is at its line `stop`."""
+    before, mine, others = _facts(*range(length)), _facts(10, 11), _facts(20, 21)
+    store.append(name, 0, before)
+    seen: list[list[JsonObject]] = []
+
+    def meanwhile() -> None:
+        seen.append([*store.load(name)])
+        store.append(name, length, others)
+
+    stopped = StoppedThread(partial(store.append, name, length, mine), stop)
+    error = stopped.meet(meanwhile)
+    see = f"a writer stops in {stopped.place}; meanwhile another one appends at the same position"
+    see = f"{see}; hold a lock from the look at the length to the end of the write, or use a transaction"
+    for each in (stopped.error, error):
+        if each is not None and not isinstance(each, StateError):
+            raise BrokenPromise(f"used from several threads it raises {each!r}", see) from each
+    won = [facts for facts, failed in ((mine, stopped.error), (others, error)) if failed is None]
+    require(len(won) < 2, "of two writers at one position, both win", see)
+    wanted = [*before, *(fact for facts in won for fact in facts)]
+    loaded = store.load(name)
+    require(loaded == wanted, "of two writers at one position, one leaves something that is lost or mixed", see)
+    whole = (before, [*before, *mine])
+    require(not seen or seen[0] in whole, "load() sees a part of an append", f"{see}. It saw {shown(seen)}")
 
 
 def _serves_many_threads(store: JournalStore, begin: str) -> None:

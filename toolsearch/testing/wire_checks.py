@@ -27,6 +27,7 @@ __all__ = ["check_reading", "check_wire"]
 WritesCalls: TypeAlias = Callable[[Sequence[ToolCall]], JsonObject]
 WritesText: TypeAlias = Callable[[str], JsonObject]
 MakesModel: TypeAlias = Callable[[Sequence[JsonObject]], Model]
+GivesRequests: TypeAlias = Callable[[], Sequence[JsonObject]]
 
 METHODS = ("tools_for", "message_from", "calls_in", "results_for")
 _LEGAL = re.compile(r"[a-zA-Z0-9_-]{1,64}")
@@ -54,18 +55,25 @@ _TOOLS: tuple[JsonObject, ...] = (
 _ARGUMENTS: tuple[JsonObject, ...] = (
     {"to": "\ud800 lone"}, {"": ""}, {"to": "x" * 100_000}, {"to": ["天气🙂", {"deep": [None, True, 1.5]}]}, {},
 )  # fmt: skip
+_SYSTEM, _SAID = "Be kind to every plant.", "Water all the plants, twice."
 _NAMES = ("send_mail", "", "no such tool!", "\ud800", "n" * 300)
 _CONTENTS = ("plain", "", " ", "\ud800 lone", "x" * 200_000, "\u0000", '{"a": "\\"}', "天气🙂")
 
 
 def check_wire(
-    wire: Wire, *, reply_with_calls: WritesCalls, reply_with_text: WritesText, model: MakesModel | None = None
+    wire: Wire,
+    *,
+    reply_with_calls: WritesCalls,
+    reply_with_text: WritesText,
+    model: MakesModel | None = None,
+    requests: GivesRequests | None = None,
 ) -> None:
     """Raises `BrokenPromise`, saying which promise of `Wire` is broken and how to see it; returns if all hold.
 
     `reply_with_calls` and `reply_with_text` write a reply as the provider does, as a dict. `model`, where there is one,
     takes such replies and gives a model whose provider answers with them, in turn; it is then asked by an agent, with
-    `run` and with `arun`.
+    `run` and with `arun`. `requests` gives all requests that this provider has received, as dicts; it is then checked
+    that they hold what was said.
     """
     for name in METHODS:
         require(callable(getattr(wire, name, None)), f"{shown(wire)} has no {name}()", "Wire in toolsearch.protocols")
@@ -77,13 +85,14 @@ def check_wire(
         _survives(wire, reply_with_calls, reply_with_text)
         _carries_results(wire)
         if model is not None:
-            _answers_an_agent(model, reply_with_calls, reply_with_text)
+            _answers_an_agent(model, reply_with_calls, reply_with_text, requests)
 
 
 def _steady(name: str, function: Callable[[Any], Any], value: Any) -> Any:
     """What a function of the wire gives, where it gives the same twice and leaves what it was passed as it was."""
     before = copy.deepcopy(value)
-    first, second = function(value), function(value)
+    with guarded(f"{name}({shown(value)})"):
+        first, second = function(value), function(value)
     require(
         first == second, f"{name} gives different answers for the same input", f"{shown(first)}, then {shown(second)}"
     )
@@ -266,10 +275,17 @@ def _carries_results(wire: Wire) -> None:
 # -- a model -----------------------------------------------------------------------------------------------------
 
 
-def _answers_an_agent(model: MakesModel, reply_with_calls: WritesCalls, reply_with_text: WritesText) -> None:
+def _answers_an_agent(
+    model: MakesModel,
+    reply_with_calls: WritesCalls,
+    reply_with_text: WritesText,
+    requests: GivesRequests | None,
+) -> None:
     replies = [
         reply_with_calls([ToolCall("a", "search_tools", {"queries": ["all"]})]),
-        reply_with_calls([ToolCall("b", "water_plants", {}), ToolCall("c", "water_plants", {})]),
+        reply_with_calls(
+            [ToolCall("b", "water_plants", {"where": "balcony"}), ToolCall("c", "water_plants", {"where": "kitchen"})]
+        ),
         reply_with_text("All done."),
     ]
     reply, is_async = _ask(model(replies[-1:]))
@@ -278,15 +294,38 @@ def _answers_an_agent(model: MakesModel, reply_with_calls: WritesCalls, reply_wi
     text = getattr(reply, "text", "")
     require(text == "All done.", f"the text of a reply is {shown(text)}, not 'All done.'", see)
     for way in ("arun",) if is_async else ("run", "arun"):
-        agent = Agent(model(replies), _search()[0])
+        agent = Agent(model(replies), _search()[0], system=_SYSTEM)
         if way == "run":
-            result = agent.run("Do it.", conversation_id="s")
+            result = agent.run(_SAID, conversation_id="s")
         else:
             with ThreadPoolExecutor(1) as pool:  # the caller may be in an event loop of its own
-                result = pool.submit(asyncio.run, agent.arun("Do it.", conversation_id="s")).result()
+                result = pool.submit(asyncio.run, agent.arun(_SAID, conversation_id="s")).result()
         ended = result.text if isinstance(result, Finished) else "a pause"
         see = f"agent.{way}(…): a search, two calls, an answer"
         require(ended == "All done.", f"a conversation ends with {ended!r}, not with the model's answer", see)
+        if requests is not None:
+            _tells_the_provider(requests())
+
+
+def _tells_the_provider(requests: Sequence[JsonObject]) -> None:
+    """The first request holds the tools, and the last one all that was said, called and answered."""
+    require(len(requests) > 2, f"requests() gives {len(requests)} requests, where the model was asked three times")
+    first, last = requests[-3], requests[-1]
+    result = _look(where="")
+    see = f"the first request of a conversation: {shown(first)}"
+    require("search_tools" in _texts(first), "a request lacks the tools", see)
+    held = (
+        ("the system text", _SYSTEM),
+        ("what the user said", _SAID),
+        ("a call of the model", "balcony"),
+        ("a call of the model", "kitchen"),
+        ("the result of a call", result),
+    )
+    for what, text in held:
+        see = f"a search, two calls, an answer; {text!r} has to be in the last request: {shown(last)}"
+        require(any(text in each for each in _texts(last)), f"a request lacks {what}", see)
+    times = sum(each.count(result) for each in _texts(last))
+    require(times == 2, f"a request has the results of two calls {times} times", shown(last))
 
 
 def _ask(model: Model) -> tuple[object, bool]:
