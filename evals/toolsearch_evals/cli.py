@@ -84,16 +84,17 @@ def ranking(
     examples: Annotated[
         Path | None,
         typer.Option(
-            help="A file of example queries to add to the tools, from `toolsearch enrich`.", show_default="none"
+            help="Add the example queries of a file that `toolsearch enrich` wrote to the tools.", show_default="none"
         ),
     ] = None,
     enriched: Annotated[
-        bool, typer.Option("--enriched/--plain", help="Add the data set's own example queries to the tools, or none.")
+        bool,
+        typer.Option("--enriched/--plain", help="Add the data set's own example queries to the tools, or add none."),
     ] = False,
     out: OutOption = None,
     form: FormatOption = ReportForm.table,
 ) -> None:
-    """How well indexes rank the labelled tools, and how often they answer requests that no tool can meet."""
+    """Measure how well indexes rank the labelled tools, and how often they answer requests that no tool can meet."""
     loaded = with_examples(read_labelled_sets(data, dataset, samples), examples, own=enriched)
     names = index or DEFAULT_INDEXES
     total = len(names) * sum(len(in_split(each.cases, split)) for each in loaded)
@@ -104,8 +105,8 @@ def ranking(
 
 @app.command(epilog=example("compare hybrid keyword --split test"))
 def compare(
-    one: Annotated[str, typer.Argument(help="An index, as with --index.")],
-    other: Annotated[str, typer.Argument(help="The index it is compared with.")],
+    one: Annotated[str, typer.Argument(help="The first index, such as hybrid or hybrid:ENCODER=MODEL.")],
+    other: Annotated[str, typer.Argument(help="The index that it is compared with.")],
     *,
     data: DataOption = None,
     dataset: DatasetOption = None,
@@ -131,7 +132,7 @@ def calibrate(
         Path | None,
         typer.Option(
             callback=check_folder_exists,
-            help="Write the fitted confidence into this file; other indexes in it stay.",
+            help="Write the fitted confidence into this file; the fits of other indexes in it are kept.",
             show_default="none",
         ),
     ] = None,
@@ -158,39 +159,43 @@ def savings(
     index: Annotated[list[str] | None, index_option("keyword and regex")] = None,
     mode: Annotated[
         list[str] | None,
-        typer.Option(help="How found tools reach the model, append or bridge; may be repeated.", show_default="append"),
+        typer.Option(help="How found tools reach the model: append or bridge; may be repeated.", show_default="append"),
     ] = None,
     wire: Annotated[
         list[str] | None,
         typer.Option(
-            help="openai_chat, anthropic or an installed wire; may be repeated.",
+            help="The message format of a provider: openai_chat, anthropic or an installed wire; may be repeated.",
             show_default="openai_chat and anthropic",
         ),
     ] = None,
     sizes: Annotated[
-        str, typer.Option(help="Numbers of tools, with commas between them.", show_default="from 5 to all")
+        str, typer.Option(help="Catalog sizes in tools, with commas between them.", show_default="from 5 to all")
     ] = "",
-    seeds: Annotated[int, typer.Option(min=1, help="Seeded orders of tools and cases.")] = 3,
-    conversations: Annotated[int, typer.Option(min=1, help="Conversations for each seed.")] = 10,
-    turns: Annotated[int, typer.Option(min=1, help="Cases in a conversation.")] = 3,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeded orders of tools and cases to play.")] = 3,
+    conversations: Annotated[int, typer.Option(min=1, help="How many conversations to play for each seed.")] = 10,
+    turns: Annotated[int, typer.Option(min=1, help="How many turns a conversation has; each turn is one case.")] = 3,
     one_by_one: Annotated[
         bool,
-        typer.Option("--one-by-one/--together", help="Call the tools of a turn in a request each, or in one reply."),
+        typer.Option(
+            "--one-by-one/--together",
+            help="Call the tools of a turn one by one, in a request each, or together, in one reply.",
+        ),
     ] = False,
     cached_weight: Annotated[
-        float, typer.Option(min=0, help="The price of a cached input token; a new one is 1.")
+        float, typer.Option(min=0, help="The price of a cached input token; a new input token costs 1.")
     ] = 0.1,
     output_weight: Annotated[
-        float, typer.Option(min=0, help="The price of an output token; a new input one is 1.")
+        float, typer.Option(min=0, help="The price of an output token; a new input token costs 1.")
     ] = 5,
     split: SplitOption = Split.all,
     preset: Annotated[
-        Preset | None, typer.Option(help="Repeat a published setting instead of a sweep.", show_default="none")
+        Preset | None,
+        typer.Option(help="Repeat a published setting instead of going through many sizes.", show_default="none"),
     ] = None,
     out: OutOption = None,
     form: FormatOption = ReportForm.table,
 ) -> None:
-    """Tokens of whole conversations by number of tools: with every tool sent, and with search."""
+    """Count the tokens of whole conversations by number of tools: with every tool sent, and with search."""
     only_set = read_one_labelled_set(data, dataset, "savings are measured")
     plan = SweepPlan(
         indexes=tuple(index or DEFAULT_INDEXES),
@@ -225,16 +230,21 @@ def speed(
     data: DataOption = None,
     dataset: DatasetOption = None,
     index: Annotated[list[str] | None, index_option("all that are installed")] = None,
-    sizes: Annotated[str, typer.Option(help="Numbers of tools, with commas between them.")] = "100,1000,10000",
-    queries: Annotated[int, typer.Option(min=2, help="Queries of each wording, at most.")] = 200,
-    seed: Annotated[int, typer.Option(help="The seed of the sample of queries and of derived tools.")] = 0,
+    sizes: Annotated[str, typer.Option(help="Catalog sizes in tools, with commas between them.")] = "100,1000,10000",
+    queries: Annotated[
+        int, typer.Option(min=2, help="The most queries in each wording: a user's and an agent's.")
+    ] = 200,
+    seed: Annotated[int, typer.Option(help="The seed that chooses the queries and the derived tools.")] = 0,
     budget_seconds: Annotated[
-        float, typer.Option(min=1, help="Seconds that an engine has to build, to search and to change, for each size.")
+        float,
+        typer.Option(
+            min=1, help="The most seconds for building, for searching and for changing, for one engine at one size."
+        ),
     ] = 120,
     out: OutOption = None,
     form: FormatOption = ReportForm.table,
 ) -> None:
-    """Time and memory of indexes, compared with the published engines that are installed."""
+    """Measure the time and memory of indexes, next to the published engines that are installed."""
     with progress(None, error_console()) as tick:
         report = measure_speed(
             read_sets(data, dataset),
@@ -252,7 +262,9 @@ def speed(
 def derive(
     *,
     out: Annotated[Path, typer.Option("--out", callback=make_folder, help="The folder for the derived data set.")],
-    tools: Annotated[int, typer.Option(min=1, help="How many tools it gets, including the given ones.")] = 10_000,
+    tools: Annotated[
+        int, typer.Option(min=1, help="How many tools the data set gets, including the given ones.")
+    ] = 10_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 1,
     data: DataOption = None,
     dataset: DatasetOption = None,
@@ -269,17 +281,24 @@ def learning(
     dataset: DatasetOption = None,
     index: Annotated[list[str] | None, index_option("keyword")] = None,
     split: SplitOption = Split.test,
-    seeds: Annotated[int, typer.Option(min=1, help="Simulated months, each with other people.")] = 3,
-    tenants: Annotated[int, typer.Option(min=1, help="Tenants with habits of their own.")] = Habits.tenants,
-    needs: Annotated[int, typer.Option(min=1, help="Different needs of each tenant.")] = Habits.needs,
-    requests: Annotated[int, typer.Option(min=1, help="Requests of each tenant a day.")] = Habits.requests,
+    seeds: Annotated[int, typer.Option(min=1, help="How many months to simulate, each with other people.")] = 3,
+    tenants: Annotated[
+        int, typer.Option(min=1, help="How many tenants there are, each with habits of its own.")
+    ] = Habits.tenants,
+    needs: Annotated[int, typer.Option(min=1, help="How many different needs each tenant has.")] = Habits.needs,
+    requests: Annotated[int, typer.Option(min=1, help="How many requests each tenant makes a day.")] = Habits.requests,
     mistaken: Annotated[
-        float, typer.Option(min=0, max=1, help="How often a wrong tool is called although a fitting one was found.")
+        float,
+        typer.Option(
+            min=0,
+            max=1,
+            help="How often a wrong tool is called, and learned, although a fitting one was found: 0 to 1.",
+        ),
     ] = Habits.mistaken,
     out: OutOption = None,
     form: FormatOption = ReportForm.table,
 ) -> None:
-    """Simulated months of use: searches with and without what calls have taught, and whom that helped and harmed."""
+    """Simulate months of use: compare searches with and without the lessons from earlier calls."""
     only_set = read_one_labelled_set(data, dataset, "learning is measured")
     habits = Habits(tenants=tenants, needs=needs, requests=requests, mistaken=mistaken)
     names = index or ["keyword"]
@@ -290,11 +309,11 @@ def learning(
 
 @app.command(name="import-cost", epilog=example("import-cost --runs 20"))
 def import_cost(
-    runs: Annotated[int, typer.Option(min=1, help="Fresh interpreters for each program.")] = 10,
+    runs: Annotated[int, typer.Option(min=1, help="How many fresh interpreters run each program.")] = 10,
     out: OutOption = None,
     form: FormatOption = ReportForm.table,
 ) -> None:
-    """CPU time of `import toolsearch`, compared with importing pydantic and defining one model."""
+    """Measure the CPU time of `import toolsearch`, next to importing pydantic and defining one model."""
     with progress(3 * (runs + 1), error_console()) as tick:
         report = measure_import_cost(runs, tick)
     print_report(report, form, out)

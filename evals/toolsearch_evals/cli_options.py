@@ -73,13 +73,17 @@ class Preset(StrEnum):
 
 DataOption = Annotated[
     list[Path] | None,
-    typer.Option("--data", help="A folder with tools.jsonl and cases; may be repeated.", show_default=False),
+    typer.Option(
+        "--data",
+        help="A data set of your own: a folder with tools.jsonl and cases; may be repeated.",
+        show_default=False,
+    ),
 ]
 DatasetOption = Annotated[
     list[str] | None,
     typer.Option(
         "--dataset",
-        help="A data set that ships or is installed; may be repeated.",
+        help="A data set by name, one that ships or that a package installs; may be repeated.",
         show_default="commons, without --data",
     ),
 ]
@@ -87,7 +91,7 @@ DatasetOption = Annotated[
 
 def index_option(default: str) -> Any:
     """The option --index; each command has a default of its own."""
-    text = "A search backend, such as keyword or hybrid:ENCODER=MODEL; may be repeated."
+    text = "An index, such as keyword, hybrid or hybrid:ENCODER=MODEL; may be repeated."
     return typer.Option("--index", help=text, show_default=default)
 
 
@@ -117,13 +121,15 @@ OutOption = Annotated[
         show_default="none",
     ),
 ]
-FormatOption = Annotated[ReportForm, typer.Option("--format", help="What is printed.")]
-SplitOption = Annotated[Split, typer.Option("--split", help="Which cases count; those without a split always count.")]
+FormatOption = Annotated[ReportForm, typer.Option("--format", help="The form in which the report is printed.")]
+SplitOption = Annotated[
+    Split, typer.Option("--split", help="The split whose cases count; cases without a split always count.")
+]
 SamplesOption = Annotated[
     Path | None,
     typer.Option(
         "--samples",
-        help='A JSON file with the cases to keep: a list of ids, or {"set/cases": \\[ids], "set/queries": \\[ids]}.',
+        help='A JSON file of the cases to run: a list of ids, or {"set/cases": \\[ids], "set/queries": \\[ids]}.',
         show_default="all cases",
     ),
 ]

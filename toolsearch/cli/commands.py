@@ -51,17 +51,17 @@ def about(
         bool, typer.Option("--version", is_eager=True, callback=_show_version, help="Show the version and exit.")
     ] = False,
 ) -> None:
-    """Search a catalog of tools, and measure what that saves an agent."""
+    """Search files of tools, check them, write example queries for them, and measure what search finds and saves."""
 
 
 @app.command(epilog="Example: toolsearch search 'send a mail' --tools tools.json")
 def search(
-    query: Annotated[str, typer.Argument(help="What the tool should do, or its name.")],
+    query: Annotated[str, typer.Argument(help="What the tool should do, in your words, or its name.")],
     tools: Files,
-    index: Annotated[str | None, typer.Option(help="The search backend. Default: the setting `index`.")] = None,
+    index: Annotated[str | None, typer.Option(help="The index to search with. Default: the setting `index`.")] = None,
     limit: Annotated[int, typer.Option(min=1, help="The most tools to show.")] = 5,
     examples: Annotated[
-        str | None, typer.Option(help="Example queries: a file that `toolsearch enrich` wrote.")
+        str | None, typer.Option(help="A file of example queries that `toolsearch enrich` wrote, to search too.")
     ] = None,
 ) -> None:
     """Search the tools of one or more files."""
@@ -113,20 +113,25 @@ def enrich(
         ),
     ],
     *,
-    out: Annotated[str, typer.Option(help="The file to write. Tools that it has queries for are not asked about.")],
+    out: Annotated[
+        str,
+        typer.Option(
+            help="The file to write. If it exists, the model is asked only about tools without current queries in it."
+        ),
+    ],
     ask: Annotated[
-        str | None, typer.Option(help="A command that reads a prompt from its input and prints the answer.")
+        str | None, typer.Option(help="A command that reads the prompt from standard input and prints the answer.")
     ] = None,
     model: Annotated[
         str | None, typer.Option(help="Instead of --ask: a model behind an OpenAI-compatible chat endpoint.")
     ] = None,
     base_url: Annotated[str, typer.Option(help="The address of the endpoint.")] = "https://api.openai.com/v1",
     key_variable: Annotated[str, typer.Option(help="The environment variable that holds the key.")] = "OPENAI_API_KEY",
-    queries: Annotated[int, typer.Option(min=1, max=QUERIES, help="How many queries to ask for, per tool.")] = 3,
+    queries: Annotated[int, typer.Option(min=1, max=QUERIES, help="How many queries to write for each tool.")] = 3,
 ) -> None:
-    """Ask a model for requests that users would make of each tool, and write them to a file to review.
+    """Ask a model for requests that each tool could meet, and write them to a file for you to review.
 
-    The exit code is 1 if there is no query for some tool.
+    The exit code is 1 if some tool got no query.
     """
     if (ask is None) == (model is None):
         raise SetupError("say what to ask: pass either --ask 'a command' or --model a-name")
