@@ -36,9 +36,13 @@ class _TurnSteps(Trampoline[Effect, Result]):
     """The steps of a turn, in a context of their own. If the consumer stops, the turn is cancelled, and then ends."""
 
     def __init__(self, turn: TurnLoop) -> None:
-        self.context = in_conversation(turn.id)
+        self.context = context = in_conversation(turn.id)
+
         # Not a method of this object: a turn that refers to itself would stay until the garbage collector comes.
-        super().__init__(turn.steps(), passing=(), run=self.context.run)
+        def run(step: Callable[[object], Effect], value: object) -> Effect:
+            return context.run(step, value)
+
+        super().__init__(turn.steps(), passing=(), run=run)
         self.closing: BaseException | None = None  # the exception that made the consumer stop
 
     def goes_on(self) -> bool:

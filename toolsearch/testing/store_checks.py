@@ -293,7 +293,8 @@ def _at_once(functions: Sequence[Callable[[], None]]) -> None:
 
 def _is_honest_about_memory(store: JournalStore, begin: str) -> None:
     """A store that says `in_memory` is called by async code without a thread, so nothing in it may wait."""
-    value: object = store.in_memory if offers(store, InMemoryStore) else False
+    candidate: object = store
+    value: object = candidate.in_memory if offers(candidate, InMemoryStore) else False
     require(isinstance(value, bool), f"in_memory is {shown(value)}, not True or False", "store.in_memory")
     if not value:
         return
