@@ -485,3 +485,17 @@ def test_a_mode_that_was_set_is_kept_and_said() -> None:
         ToolSearch(numbered(200), mode="static").session()
     with pytest.raises(SetupError, match="'mode'"):
         ToolSearch(numbered(2), mode="native")
+
+
+def test_an_id_that_no_request_can_carry_finds_its_session_again_and_takes_nobody_elses() -> None:
+    search = ToolSearch([ask_user])
+    ann, bob = Caller(user="ann"), Caller(user="bob")
+    session = search.session("x\ud800", caller=ann)
+    assert search.session("x\ud800", caller=ann) is session
+    assert search.session("x\ufffd", caller=ann) is session
+    with pytest.raises(StateError, match="belongs to another caller"):
+        search.session("x\ud800", caller=bob)
+    assert search.session("x\ufffd", caller=ann) is session
+    assert search.restore({**session.export(), "id": "x\ud800"}, caller=ann).id == "x\ufffd"
+    assert search.end_session("x\ud800")
+    assert search.conversation_ids() == ()

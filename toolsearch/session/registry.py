@@ -41,7 +41,7 @@ class SessionRegistry:
         check_caller(caller)
         checks.text("conversation_id", conversation_id, none="for a fresh session")
         with self._lock:
-            entry = self._sessions.get(conversation_id) if conversation_id is not None else None
+            entry = self._sessions.get(clean(conversation_id)) if conversation_id else None
             if entry is None:
                 session = Session(self._view, clean(conversation_id or "") or secrets.token_urlsafe(16), caller)
             else:
@@ -73,7 +73,7 @@ class SessionRegistry:
         """Forgets a session; returns whether there was one."""
         checks.text("conversation_id", conversation_id)
         with self._lock:
-            return self._sessions.pop(conversation_id, None) is not None
+            return self._sessions.pop(clean(conversation_id), None) is not None
 
     def on_evict(self, listener: Callable[[Session], None]) -> None:
         """Calls `listener` with each session that is evicted because of its age or their number."""

@@ -22,6 +22,7 @@ from toolsearch.session.searching import SearchLog
 from toolsearch.session.view import Delivery, View
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
+from toolsearch.support.text import clean
 
 __all__ = ["Session"]
 
@@ -241,7 +242,7 @@ class Session:
     @classmethod
     def from_state(cls, view: View, state: JsonObject, caller: Caller | None) -> Session:
         """The session from what `export` returned; `ToolSearch.restore` calls this."""
-        session = cls(view, state["id"], caller)
+        session = cls(view, clean(state["id"]), caller)
         session._restore(state)
         return session
 
