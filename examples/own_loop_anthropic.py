@@ -30,7 +30,8 @@ async def get_weather(city: str) -> dict[str, object]:
 
 def convert_units(value: float, unit: str, to: str) -> float:
     """Convert a value from one unit to another."""
-    raise NotImplementedError
+    metres = {"m": 1.0, "km": 1_000.0, "mi": 1_609.344}
+    return value * metres[unit] / metres[to]
 
 
 def ask_user(question: str) -> str:

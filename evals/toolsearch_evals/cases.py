@@ -223,7 +223,8 @@ def read_samples(file: Path) -> dict[str, list[str]] | list[str]:
     lists = list(read.values()) if isinstance(read, dict) else [read]
     if not all(isinstance(ids, list) and all(isinstance(i, str) for i in ids) for ids in lists):
         raise SetupError(f'{str(file)!r} must hold a list of ids, or {{"set/queries": [ids]}}')
-    return read  # type: ignore[no-any-return]
+    sample: dict[str, list[str]] | list[str] = read
+    return sample
 
 
 def _case(line: Mapping[str, Any]) -> Case:

@@ -132,7 +132,7 @@ def is_async(call: object) -> bool:
 
 
 def in_async(call: Any) -> Any:
-    """What async code calls: the `call_async` of an object that has one besides its `__call__`, else the object."""
+    """What async code calls: the `call_async` of an `AsyncCallable` (see `protocols`), else the object itself."""
     return getattr(call, "call_async", call)
 
 
