@@ -1,16 +1,17 @@
 """Counting tokens offline."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolsearch.tokens import ESTIMATE, TokenCounter, counter
+from toolsearch.tokens import ESTIMATE, PIECE, TokenCounter, _bounded, _pieces, counter
 
 pytest.importorskip("tiktoken")
 pytest.importorskip("bpe_openai")
@@ -33,6 +34,93 @@ def test_any_text_can_be_counted(text: str) -> None:
     for using in (EXACT, ESTIMATE):
         assert 0 <= using.count(text) <= 4 * len(text) + 1
         assert using.of({"content": text}) > 0
+
+
+RUNS = {
+    "a letter": "b", "letters": "ab", "kana": "ア", "marks": "e\u0301", "vowel signs": "का", "spaces": " ",
+    "lines": "\n", "both": " \n", "signs": "!?", "underscores": "_", "other signs": "。、", "selectors": "字\U000e0100",
+}  # fmt: skip
+LONGEST = re.compile(r"[^\W\d_]+|\s+|(?:[^\w\s]|_)+")
+
+
+@pytest.mark.parametrize("what", RUNS)
+@pytest.mark.parametrize("around", ["", "x", "x y ", "1"])
+def test_no_long_run_reaches_the_tokenizer_in_one_piece(what: str, around: str) -> None:
+    """K21: the tokenizer takes the square of a run's length, so runs are bounded whatever the text."""
+    text = around + RUNS[what] * 40_000 + around
+    pieces = list(_pieces(text))
+    assert "".join(pieces) == text
+    assert max(len(run) for piece in pieces for run in LONGEST.findall(piece)) <= 2 * PIECE
+    assert max(map(len, pieces)) <= 2 * PIECE + len(around)
+    assert abs(EXACT.count(RUNS[what] * 2_000) - 2 * EXACT.count(RUNS[what] * 1_000)) <= 8
+
+
+def test_an_ordinary_text_is_counted_in_one_piece() -> None:
+    """K21: so its count is the tokenizer's own."""
+    for text in (
+        "The quick brown fox, 3 times. " * 400,
+        '{"name":"get_x","input_schema":{"type":"object"}},' * 400,
+        "今日はとても良い天気ですね。" * 400,
+        "मौसम का हाल बताओ। " * 400,
+        "0123456789" * 1_000,
+        "x" * (2 * PIECE),
+    ):
+        assert list(_pieces(text)) == [text]
+
+
+@given(st.lists(st.text(alphabet="ab \n_-1字।का", max_size=3).map(lambda part: part * 700), max_size=6).map("".join))
+@settings(deadline=None)
+def test_pieces_put_together_are_the_text(text: str) -> None:
+    """K21."""
+    assert "".join(_pieces(text)) == text
+
+
+class Panic(BaseException):
+    """What a library in Rust raises."""
+
+
+@pytest.mark.parametrize("error", [ValueError("bad"), RecursionError(), Panic("stack overflow")])
+def test_what_a_tokenizer_raises_becomes_the_estimate(error: BaseException) -> None:
+    """K21: no count ends a turn."""
+
+    def encode(text: str) -> list[int]:
+        raise error
+
+    assert _bounded(encode)("four characters a token") == ESTIMATE.count("four characters a token")
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), SystemExit()])
+def test_a_count_can_be_interrupted(error: BaseException) -> None:
+    def encode(text: str) -> list[int]:
+        raise error
+
+    with pytest.raises(type(error)):
+        _bounded(encode)("text")
+
+
+class Unshown:
+    def __repr__(self) -> str:
+        raise ValueError
+
+
+def test_a_payload_that_is_no_json_is_counted_all_the_same() -> None:
+    """K21: a key that is no text, a circle, nesting without end, a value that cannot even be shown."""
+    circle: list[Any] = []
+    circle.append(circle)
+    deep: Any = 0
+    for _ in range(100_000):
+        deep = [deep]
+    for payload in ({(1, 2): 3}, circle, deep, {"a": object()}, [Unshown()], {"a": {1, 2}}):
+        for using in (EXACT, ESTIMATE):
+            assert using.of(payload) > 0
+
+
+def test_a_vocabulary_that_cannot_be_read_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """K21: what lies in a temporary folder may be a folder, or another user's."""
+    name = "fb374d419588a4632f3f557e76b4b70aebbca790"  # of o200k_base
+    (tmp_path / name).mkdir()
+    monkeypatch.setenv("TIKTOKEN_CACHE_DIR", str(tmp_path))
+    assert counter.__wrapped__("o200k_base").count("hello world") == 2
 
 
 def test_counts_of_the_vocabulary_are_the_published_ones() -> None:

@@ -15,7 +15,8 @@ from toolsearch_indexes.document import PASSAGES
 from toolsearch_indexes.encoders import Encoder
 from toolsearch_indexes.faiss_matrix import FaissMatrix, Structure
 from toolsearch_indexes.on_disk import Folder
-from toolsearch_indexes.vector import NEAR, ToolVectors, VectorIndex
+from toolsearch_indexes.tool_vectors import Refusals, ToolVectors
+from toolsearch_indexes.vector import NEAR, VectorIndex
 
 __all__ = ["FaissIndex", "Structure"]
 
@@ -103,13 +104,14 @@ class _FaissVectors(ToolVectors):
     def kind(self) -> Structure:
         return self._rows.kind if isinstance(self._rows, FaissMatrix) else "flat"
 
-    def add(self, tools: Iterable[Tool]) -> None:
+    def add(self, tools: Iterable[Tool], *, answers: bool = False) -> Refusals:
         with self._changes:
             if self._rows is None:
                 self._rows = FaissMatrix(self.encoder.width, self._kind)
-            super().add(tools)
+            refused = super().add(tools, answers=answers)
             if isinstance(self._rows, FaissMatrix):
                 self._rows.rebuild()
+            return refused
 
     def remove(self, ids: Iterable[str]) -> None:
         with self._changes:

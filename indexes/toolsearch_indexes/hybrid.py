@@ -20,7 +20,7 @@ from toolsearch.protocols import Ranking, Scored
 from toolsearch.search.index import QUERY_CHARACTERS
 from toolsearch.support.checks import number
 from toolsearch_indexes.document import texts
-from toolsearch_indexes.encoders import Encoder, EncoderError
+from toolsearch_indexes.encoders import Encoder
 from toolsearch_indexes.fitted_confidence import (
     DEPTH,
     Candidate,
@@ -35,15 +35,8 @@ from toolsearch_indexes.postings import best
 from toolsearch_indexes.query import ReadQuery
 from toolsearch_indexes.stem import stem
 from toolsearch_indexes.text import sentences, spellings
-from toolsearch_indexes.vector import (
-    NEAR,
-    TOOLS_AT_ONCE,
-    EncoderChanged,
-    ToolVectors,
-    check_bars,
-    least_cosine_alone,
-    meaning_match,
-)
+from toolsearch_indexes.tool_vectors import TOOLS_AT_ONCE, EncoderChanged, ToolVectors
+from toolsearch_indexes.vector import NEAR, check_bars, least_cosine_alone, meaning_match
 
 __all__ = ["HybridIndex"]
 
@@ -54,6 +47,7 @@ BY_WORDS, BY_MEANING = 60, 30  # candidates of each half, at least; a tool that 
 SENTENCES = 8
 GOOD_WORDS = 0.6  # share of the query's rarity: a hit of words below it is no full hit, even if it is the best
 GOOD_MEANING = 0.4  # the same as a cosine
+LISTED = 20  # ids in a line of the log
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,39 +112,34 @@ class HybridIndex:
             self._tools |= new
             waiting = [tool for tool_id, tool in self._waiting.items() if tool_id not in new]
             self._waiting = self._waiting | new
-            error = None
-            for group in (waiting, list(new.values())):
-                for start in range(0, len(group), TOOLS_AT_ONCE):
-                    error = self._encode(group[start : start + TOOLS_AT_ONCE]) or error
+            error, answers = self._encode(list(new.values()), False)
+            error = self._encode(waiting, answers)[0] or error
             if error is not None:
-                message = "%d tools are found by their words only: they cannot be encoded"
-                log.warning(message, len(self._waiting), exc_info=error)
+                message = "%d tools are found by their words only, as they cannot be encoded: %s"
+                log.warning(message, len(self._waiting), _listed(self._waiting), exc_info=error)
 
-    def _encode(self, tools: Sequence[Tool]) -> Exception | None:
-        """Encodes tools together, or one by one if that fails; those that the encoder refuses go on waiting.
+    def _encode(self, tools: Sequence[Tool], answers: bool) -> tuple[Exception | None, bool]:
+        """Encodes tools; those that the encoder refuses go on waiting. `answers`: the encoder is known to work.
 
-        Returns the last error. Raises it if the encoder has changed, or has encoded nothing yet because it is set up
-        wrongly. An encoder that does not answer is not asked for each tool.
+        Returns the last error, and whether the encoder works. Raises the error if the encoder has changed, or has
+        encoded nothing yet because it is set up wrongly.
         """
-        error = self._try(tools)
-        if error is not None and len(tools) > 1:
-            for tool in tools:
-                each = self._try([tool])
-                error = each or error
-                if isinstance(each, EncoderChanged | EncoderError | OSError):
-                    break
-        if isinstance(error, EncoderChanged) or (isinstance(error, SetupError) and not len(self._vectors)):
-            raise error
-        return error
-
-    def _try(self, tools: Sequence[Tool]) -> Exception | None:
-        try:
-            self._vectors.add(tools)
-        except Exception as error:
-            return error
-        for tool in tools:
-            self._waiting.pop(tool.id, None)
-        return None
+        error: Exception | None = None
+        for start in range(0, len(tools), TOOLS_AT_ONCE):
+            batch = tools[start : start + TOOLS_AT_ONCE]
+            try:
+                refused = self._vectors.add(batch, answers=answers)
+            except Exception as problem:
+                if isinstance(problem, EncoderChanged) or (isinstance(problem, SetupError) and not len(self._vectors)):
+                    raise
+                error, answers = problem, False
+                continue
+            answers = True
+            for tool in batch:
+                if tool.id not in refused:
+                    self._waiting.pop(tool.id, None)
+            error = next(reversed(refused.values()), error)
+        return error, answers
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._changes:
@@ -283,6 +272,13 @@ def _without_confidence(hits: Ranking, ids: AbstractSet[str]) -> Ranking:
         return hits
     doubted = (replace(hit, confidence=None) if hit.id in ids else hit for hit in hits)
     return Ranking(doubted, degraded=hits.degraded)
+
+
+def _listed(ids: Iterable[str]) -> str:
+    """The ids as a text; of very many the first."""
+    every = [repr(tool_id) for tool_id in ids]
+    more = len(every) - LISTED
+    return ", ".join(every[:LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _parts(query: str) -> list[str]:

@@ -323,7 +323,7 @@ def test_what_cannot_encode_is_refused_at_once():
 
 
 def test_without_numpy_the_message_holds_the_install_line(monkeypatch):
-    monkeypatch.setattr("toolsearch_indexes.vector.find_spec", lambda name: None)
+    monkeypatch.setattr("toolsearch_indexes.tool_vectors.find_spec", lambda name: None)
     with pytest.raises(MissingExtra, match=r"pip install 'toolsearch-kit\[vector\]'"):
         VectorIndex()
 

@@ -1,7 +1,7 @@
 """Attacks with many rounds, too long for the test suite: kills, cancels, fuzzed input, storms, foreign tenants.
 
-`make torture` runs all of them (`__main__.py` has the list). Each is a function that takes a size and a seed and returns
-an `Outcome`: what was done, in figures, and every promise that did not hold, in sentences.
+`make torture` runs all of them (`__main__.py` has the list). Each is a function that takes a size and a seed and
+returns an `Outcome`: what was done, in figures, and every promise that did not hold, in sentences.
 """
 
 from dataclasses import dataclass, field

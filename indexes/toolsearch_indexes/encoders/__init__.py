@@ -24,49 +24,87 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Encoder", "EncoderError", "as_rows", "encoded", "open_encoder", "warm_up"]
+__all__ = [
+    "Encoder",
+    "EncoderError",
+    "OutputError",
+    "as_rows",
+    "encoded",
+    "not_finite",
+    "open_encoder",
+    "unit_rows",
+    "warm_up",
+]
+
+_SHOWN = 60  # characters of a text in an error
 
 
 class EncoderError(ToolSearchError, RuntimeError):
     """A well set up encoder cannot answer now: its endpoint is down or too busy. Trying again later may help."""
 
 
+class OutputError(SetupError):
+    """An encoder's output is no array of numbers, or has another shape."""
+
+
 def as_rows(encoder: Encoder, output: object, texts: int) -> NDArray[np.float32]:
-    """An encoder's output for so many texts as an array; raises `SetupError` if it is none or has another shape."""
+    """An encoder's output for so many texts as an array; raises `OutputError` if it is none or has another shape."""
     import numpy as np
 
     try:
-        with np.errstate(over="ignore"):  # `encoded` reports values that are not finite
+        with np.errstate(over="ignore"):  # `unit_rows` marks values that are not finite
             rows = np.asarray(output, dtype=np.float32)
     except (TypeError, ValueError, OverflowError) as error:
-        raise SetupError(f"the encoder {encoder.name!r} did not return an array of numbers: {error}") from error
+        raise OutputError(f"the encoder {encoder.name!r} did not return an array of numbers: {error}") from error
     if rows.shape != (wanted := (texts, encoder.width)):
-        raise SetupError(f"the encoder {encoder.name!r} gave an array of shape {rows.shape}, not {wanted}")
+        raise OutputError(f"the encoder {encoder.name!r} gave an array of shape {rows.shape}, not {wanted}")
     return rows
 
 
 def encoded(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
+    """As `unit_rows`, but raises `SetupError` if any row holds values that are not finite."""
+    import numpy as np
+
+    rows = unit_rows(encoder, texts, query=query)
+    finite = np.isfinite(rows).all(axis=1)
+    if not finite.all():
+        raise not_finite(encoder, texts[int(finite.argmin())])
+    return rows
+
+
+def unit_rows(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
     """An encoder's output, checked and with rows of length 1; a text without a direction gives a row of zeros.
 
-    Lone surrogates, which no tokenizer takes, are replaced first. Raises `SetupError`, naming the encoder, if its
-    output is not an array of numbers, has a wrong shape or holds values that are not finite; and if `texts` is a single
-    text.
+    A text for which the encoder gives values that are not finite has a row of NaN, so that it spoils no other. Lone
+    surrogates, which no tokenizer takes, are replaced first. Raises `OutputError`, naming the encoder, if its output
+    is not an array of numbers or has a wrong shape, and `SetupError` if `texts` is a single text.
     """
     if isinstance(texts, str):
         raise SetupError(f"pass a list of texts to encode, not the text {texts[:40]!r}")
     import numpy as np
 
-    rows = as_rows(encoder, encoder.encode([clean(text) for text in texts], query=query), len(texts))
+    try:
+        output = encoder.encode([clean(text) for text in texts], query=query)
+    except (Exception, KeyboardInterrupt, SystemExit, GeneratorExit):
+        raise
+    except BaseException as error:  # a library in Rust gives up
+        raise RuntimeError(f"the encoder {encoder.name!r} gave up: {error}") from error
+    rows = as_rows(encoder, output, len(texts))
     largest = np.abs(rows).max(axis=1, keepdims=True, initial=0)
-    if not np.isfinite(largest).all():
-        raise SetupError(f"the encoder {encoder.name!r} gave values that are not finite")
     # By the largest value first, so that no square overflows or vanishes.
     largest[largest == 0] = 1
+    largest[~np.isfinite(largest)] = np.nan
     rows = rows / largest
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     lengths[lengths == 0] = 1
     unit: NDArray[np.float32] = rows / lengths
     return unit
+
+
+def not_finite(encoder: Encoder, text: str) -> SetupError:
+    """The error for a text whose vector cannot be used."""
+    shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return SetupError(f"the encoder {encoder.name!r} gave values that are not finite for the text {shown!r}")
 
 
 def warm_up(encoder: Encoder) -> None:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from toolsearch.errors import SetupError
 from toolsearch.support.text import clean
-from toolsearch_indexes.encoders import Encoder, as_encoder, encoded, warm_up
+from toolsearch_indexes.encoders import Encoder, as_encoder, encoded, not_finite, unit_rows, warm_up
 
 if TYPE_CHECKING:
     import numpy as np
@@ -97,9 +97,14 @@ class CachedEncoder:
         waiting = list(missing)
         for start in range(0, len(waiting), self._batch):
             batch = waiting[start : start + self._batch]
-            rows = encoded(self._encoder, [missing[key] for key in batch], query=query)
-            vectors |= zip(batch, rows, strict=True)
-            self._file.put({key: row.astype("<f4").tobytes() for key, row in zip(batch, rows, strict=True)})
+            rows = dict(zip(batch, unit_rows(self._encoder, [missing[key] for key in batch], query=query), strict=True))
+            vectors |= rows
+            # What is right is kept before what is not is reported, so that it need not be asked for again.
+            right = {key: row for key, row in rows.items() if np.isfinite(row).all()}
+            self._file.put({key: row.astype("<f4").tobytes() for key, row in right.items()})
+        for key, text in missing.items():
+            if not np.isfinite(vectors[key]).all():
+                raise not_finite(self._encoder, text)
         result = np.empty((len(texts), width), np.float32)
         for row_number, key in enumerate(keys):
             result[row_number] = vectors[key]

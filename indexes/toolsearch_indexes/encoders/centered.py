@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from toolsearch.errors import SetupError
-from toolsearch_indexes.encoders import Encoder, as_encoder, encoded
+from toolsearch_indexes.encoders import Encoder, as_encoder, encoded, unit_rows
 from toolsearch_indexes.encoders.loading import Once, digest
 
 if TYPE_CHECKING:
@@ -84,10 +84,10 @@ class CenteredEncoder:
         return self._encoder.width
 
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
-        """A row for each text, not of length 1; zeros for a text without a direction."""
+        """A row for each text, not of length 1; zeros for a text without a direction, NaN where `encoder` has some."""
         import numpy as np
 
-        rows = encoded(self._encoder, texts, query=query)
+        rows = unit_rows(self._encoder, texts, query=query)
         mean, apart = self._common()[query]
         some = rows.any(axis=1)
         rest = rows[some] - mean
