@@ -151,7 +151,7 @@ class _Delegate:
             return replace(synthetic.not_passed_on(call), data=result)
         if result.reason == "cancelled":
             return replace(synthetic.stopped(call, cancelled=True, begun=True), data=result)
-        if not result.text:
+        if not result.text or result.text == synthetic.without_answer(result.reason):
             return replace(synthetic.said_nothing(call, result.reason), data=result)
         return ToolResult(call.id, call.name, "ok", result.text, result)
 

@@ -156,10 +156,15 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """To call a function; after `seconds` its answer is ignored and `TimeoutError` is raised."""
+    """To call a function; after `seconds` its answer is ignored and `TimeoutError` is raised.
+
+    If a layer limits the turn, the function gets at most `share` of the time that the turn has left, so that enough
+    remains to go on without its answer.
+    """
 
     function: Callable[[], Any]
     seconds: float | None = None
+    share: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -357,7 +357,8 @@ def test_an_answer_is_the_answer_to_the_childs_question(drive: Any) -> None:
 def test_a_question_and_an_approval_of_one_round_are_settled_one_after_the_other(drive: Any) -> None:
     pays = Pays()
     both = [("p1", "pay", {"who": "Ana"}), ("q1", "ask", {"question": "Why?"})]
-    parent = parent_of(paying(*both, pays=pays, layers=[interaction(["ask"]), approval()]))
+    layers = [interaction(["ask"], a_round=2), approval(a_round=2)]
+    parent = parent_of(paying(*both, pays=pays, layers=layers))
     assert isinstance(drive(parent, "Go", conversation_id="desk"), Paused)
     paused = drive(parent, conversation_id="desk", decisions={"h1": True})
     assert isinstance(paused, Paused)

@@ -1,7 +1,8 @@
-"""Tools whose answer a person gives: PG-5, PG-12, PG-15, PG-18."""
+"""Tools whose answer a person gives: PG-5, PG-12, PG-13, PG-15, PG-18."""
 
 from __future__ import annotations
 
+import re
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -12,7 +13,7 @@ from toolsearch import SetupError, ToolSearch, tool
 from toolsearch.events.facts import Answers, Noted, ToolWaiting, UserSaid
 from toolsearch.events.journal import stored
 from toolsearch.events.requests import Answer, CallModel, Deny, Paused, Waiting
-from toolsearch.layers import approval, interaction
+from toolsearch.layers import approval, interaction, timeout
 from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
@@ -171,21 +172,192 @@ def test_whatever_goes_wrong_the_model_is_told_that_there_is_no_answer(drive: An
     assert results(agent)[1] == ("ok", "seen")
 
 
-def test_a_question_that_expired_may_be_asked_again(drive: Any) -> None:
-    """PG-13 is about approvals: a tool that asks is not declined for the turn because nobody was there."""
+AGAIN = ("q2", "ask_user", {"question": "Anybody?"})
+
+
+@pytest.mark.parametrize(
+    ("ask", "status"),
+    [
+        (lambda waiting: {}, "denied"),
+        (lambda waiting: {w.id: Deny("not now") for w in waiting}, "denied"),
+        (lambda waiting: waiting[9], "denied"),
+        (lambda waiting: threading.Event().wait(20), "expired"),
+    ],
+)
+def test_a_dialog_without_an_answer_does_not_open_again_in_the_turn(drive: Any, ask: Any, status: str) -> None:
+    """PG-13: cancelled, refused, failed or timed out; the next message of the user begins anew."""
+    asked: list[str] = []
+
+    def counting(waiting: Sequence[Waiting]) -> Any:
+        asked.extend(each.id for each in waiting)
+        return ask(waiting) if len(asked) < 2 else {each.id: "Ana Silva" for each in waiting}
+
+    rounds = [[ASK], *[[(f"q{n}", "ask_user", {"question": f"Number {n}?"})] for n in range(2, 9)]]
+    agent = agent_with(interaction(KINDS, counting, seconds=0.05), *rounds, "Which Ana?", [("q9", *ASK[1:])], "Thanks.")
+    assert drive(agent, "Write to Ana", conversation_id="s").text == "Which Ana?"
+    assert asked == ["q1"]
+    assert [given for given, _ in results(agent)] == [status] + ["denied"] * 7
+    assert all("ask the user to answer in a new message" in text for _, text in results(agent))
+    outcomes = [fact.note["outcome"] for fact in agent.conversation("s").journal if isinstance(fact, Noted)]
+    assert outcomes == ["declined-repeat"] * 7
+    drive(agent, "Ana Silva", conversation_id="s")
+    assert asked == ["q1", "q9"]
+
+
+@pytest.mark.parametrize(("tool_name", "kind"), [("upload_file", "file"), ("show_image", "image")])
+@pytest.mark.parametrize("decision", [Deny("closed"), False, None])
+def test_an_upload_that_was_cancelled_elsewhere_is_asked_for_in_a_new_message(
+    drive: Any, tool_name: str, kind: str, decision: Any
+) -> None:
+    """PG-13: by a decision in another run, or when the time of the dialog is over (None)."""
     now = [1_000.0]
-    agent = Agent(
-        ScriptedModel([ASK], [("q2", "ask_user", {"question": "Anybody?"})], "Thanks."),
-        ToolSearch(TOOLS, mode="static"),
-        layers=[approval(lambda waiting: {}, when=["look"]), interaction(KINDS, ttl_seconds=60)],
+    agent = agent_with(
+        interaction(KINDS, ttl_seconds=60),
+        [("f1", tool_name, {})],
+        [("f2", tool_name, {}), ("look", {})],
+        [("f3", tool_name, {"name": "other"})],
+        "Please upload it.",
         clock=lambda: now[0],
     )
+    drive(agent, "Read my file", conversation_id="s")
+    now[0] += 100 if decision is None else 1
+    decisions = {} if decision is None else {"f1": decision}
+    assert drive(agent, conversation_id="s", decisions=decisions).text == "Please upload it."
+    told = results(agent)
+    assert [status for status, _ in told] == ["denied" if decision is not None else "expired", "denied", "ok", "denied"]
+    assert f"ask the user to upload the {kind} in a new message" in told[0][1]
+    assert "asked earlier in this turn" in told[1][1]
+
+
+def test_an_answered_dialog_may_be_followed_by_another(drive: Any) -> None:
+    """PG-13 is about dialogs that gave nothing; another tool may ask too."""
+    said = {"q1": None, "f1": "a file", "f2": "another file"}
+    agent = agent_with(
+        interaction(KINDS, lambda waiting: {w.id: said[w.id] for w in waiting}),
+        [ASK], [("f1", "upload_file", {})], [("f2", "upload_file", {})], [AGAIN],
+    )  # fmt: skip
     drive(agent, "Go", conversation_id="s")
-    now[0] += 100
-    again = drive(agent, conversation_id="s")
-    assert [each.id for each in again.waiting] == ["q2"]
-    drive(agent, conversation_id="s", decisions={"q2": Answer("Yes")})
-    assert [status for status, _ in results(agent)] == ["expired", "ok"]
+    assert [status for status, _ in results(agent)] == ["denied", "ok", "ok", "denied"]
+
+
+# -- one budget for the dialogs of all layers ----------------------------------------------------------------------
+
+
+def gates(asked: list[str], *, first: str, in_process: bool, a_round: int) -> list[Any]:
+    """Two layers for questions and one for approvals, in one of the two orders."""
+
+    def ask(waiting: Sequence[Waiting]) -> dict[str, Any]:
+        asked.append("+".join(each.id for each in waiting))
+        return {each.id: True if each.kind == "approval" else "x" for each in waiting}
+
+    handler = ask if in_process else None
+    layers: list[Any] = [
+        interaction({"ask_user": "question"}, handler, a_round=a_round),
+        interaction({"upload_file": "file"}, handler, a_round=a_round),
+        approval(handler, when=["look", "show_image"], a_round=a_round),
+    ]
+    return layers if first == "interaction" else layers[::-1]
+
+
+@pytest.mark.parametrize("in_process", [True, False])
+@pytest.mark.parametrize(
+    ("first", "a_round", "dialogs"),
+    [
+        ("interaction", 1, [["q"], ["f"], ["a+b"]]),
+        ("approval", 1, [["a+b"], ["f"], ["q"]]),
+        ("interaction", 2, [["q", "f"], ["a+b"]]),
+        ("interaction", 3, [["q", "f", "a+b"]]),
+    ],
+)
+def test_the_dialogs_of_all_layers_share_one_budget(
+    drive: Any, in_process: bool, first: str, a_round: int, dialogs: list[list[str]]
+) -> None:
+    """PG-12: two layers of `interaction` and one of `approval`; the calls it gates in a round are one dialog."""
+    pending = ["q", "f", "a", "b"]
+    tools = {"q": "ask_user", "f": "upload_file", "a": "look", "b": "show_image"}
+    numbers = iter(range(99))
+
+    def step(request: CallModel) -> Any:
+        turn = request.turn
+        done = {call.id.split("_")[0] for call in turn.calls if turn.results[call.id].status in ("ok", "failed")}
+        return [(f"{key}_{next(numbers)}", tools[key], {}) for key in pending if key not in done] or "Done."
+
+    asked: list[str] = []
+    layers = gates(asked, first=first, in_process=in_process, a_round=a_round)
+    agent = Agent(ScriptedModel(*[step] * 9), ToolSearch(TOOLS, mode="static"), layers=layers)
+    result = drive(agent, "Go", conversation_id="s")
+    rounds: list[list[str]] = []
+    while isinstance(result, Paused):
+        keys = [each.id.split("_")[0] for each in result.waiting]
+        gated = [key for key in keys if key in "ab"]
+        rounds.append([key for key in keys if key not in "ab"] + (["+".join(gated)] if gated else []))
+        decisions = {w.id: True if w.kind == "approval" else Answer("x") for w in result.waiting}
+        result = drive(agent, conversation_id="s", decisions=decisions)
+    assert result.text == "Done."
+    journal = agent.conversation("s").journal
+    if in_process:
+        assert [re.sub(r"_\d+", "", each) for each in asked] == [each for together in dialogs for each in together]
+        rounds = [[] for _ in agent.conversation("s").turn.replies[:-1]]
+    else:
+        assert rounds == dialogs
+    assert len(rounds) == len(dialogs), "as many rounds as the budget needs"
+    left = {fact.note["outcome"] for fact in journal if isinstance(fact, Noted)}
+    assert left == ({"interaction-budget"} if len(dialogs) > 1 else set())
+
+
+def test_a_gated_call_that_was_deferred_has_not_run(drive: Any) -> None:
+    """PG-12: it gets no approval by the way, and comes again in the next step."""
+    asked: list[str] = []
+    layers = gates(asked, first="interaction", in_process=True, a_round=1)
+    agent = Agent(
+        ScriptedModel([ASK, ("l1", "look", {})], [("l2", "look", {})], "Seen."),
+        ToolSearch(TOOLS, mode="static"),
+        layers=layers,
+    )
+    drive(agent, "Go", conversation_id="s")
+    assert asked == ["q1", "l2"]
+    assert [status for status, _ in results(agent)] == ["ok", "limit", "ok"]
+    assert "Call it again in the next step." in results(agent)[1][1]
+
+
+def test_approvals_that_a_crash_cut_in_two_are_one_dialog_still(drive: Any) -> None:
+    """PG-12: the calls that the layer did not come to belong to the dialog it had begun."""
+    calls = [("l1", "look", {}), ("i1", "show_image", {})]
+    gate = approval(when=["look", "show_image"])
+    one = agent_with(gate, calls)
+    drive(one, "Go", conversation_id="s")
+    journal = one.conversation("s").journal
+    asked = next(at for at, fact in enumerate(journal) if isinstance(fact, ToolWaiting))
+    other = agent_with(gate, "Done.")
+    other.store.append("s", 0, [stored(fact) for fact in journal[: asked + 1]])
+    paused = drive(other, conversation_id="s")
+    assert [each.id for each in paused.waiting] == ["l1", "i1"]
+
+
+@pytest.mark.parametrize("layer", [interaction, approval])
+def test_a_dialog_ends_before_the_turn_does(drive: Any, layer: Any) -> None:
+    """PG-12: its time is at most four fifths of what the turn has left, so the model can still answer."""
+    release = threading.Event()
+    what = {"tools": ["ask_user"]} if layer is interaction else {"when": ["ask_user"]}
+    dialog = layer(ask=lambda waiting: release.wait(30) and {}, seconds=60, **what)
+    agent = Agent(
+        ScriptedModel([ASK], "Without, then."),
+        ToolSearch(TOOLS, mode="static"),
+        layers=[timeout(turn=2.0), dialog],
+    )
+    result = drive(agent, "Go", conversation_id="s")
+    release.set()
+    assert (result.reason, result.text) == ("answered", "Without, then.")
+    assert results(agent)[0][0] == "expired"
+
+
+def test_a_dialog_lasts_no_longer_than_its_call_can_be_answered(drive: Any) -> None:
+    release = threading.Event()
+    dialog = interaction(KINDS, lambda waiting: release.wait(30) and {}, seconds=60, ttl_seconds=0.05)
+    agent = agent_with(dialog, [ASK], "Without, then.")
+    assert drive(agent, "Go", conversation_id="s").text == "Without, then."
+    release.set()
+    assert results(agent)[0][0] == "expired"
 
 
 def test_a_question_without_words_shows_what_the_tool_was_called_with(drive: Any) -> None:

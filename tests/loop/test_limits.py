@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from toolsearch import Caller, Catalog, SetupError, ToolSearch, tool
-from toolsearch.events.facts import Answers, Ending, ModelCalled, Noted, RunEnded, Usage
+from toolsearch import Caller, Catalog, SetupError, ToolCall, ToolSearch, tool
+from toolsearch.events.facts import Answers, Ending, ModelCalled, Noted, Reply, RunEnded, Usage
 from toolsearch.events.journal import stored
 from toolsearch.events.requests import CallModel, Finished
 from toolsearch.layers import limits
@@ -164,15 +164,63 @@ def _each_alone(step: Any) -> Any:
     return model
 
 
-def test_the_last_step_runs_and_the_turn_ends_with_its_text(drive: Any) -> None:
-    """NA-1: a ceiling of steps is a normal end."""
+def test_the_calls_after_the_last_step_do_not_run_and_the_turn_ends_with_their_text(drive: Any) -> None:
+    """NA-1, BK-2: a ceiling of steps is a normal end."""
     desk = Desk()
     model = ScriptedModel(*[_said_and_called(n) for n in range(9)])
     agent = desk.agent(model, steps=3)
     result = drive(agent, "Look", conversation_id="s")
-    assert (result.reason, result.text) == ("step limit", "Looking at 2.")
+    assert (result.reason, result.text) == ("step limit", "Looking at 3.")
     assert desk.ran == ["look 0", "look 1", "look 2"]
-    assert len(model.requests) == 3
+    assert statuses(agent, "s") == ["ok"] * 3 + ["limit"]
+    assert len(model.requests) == 4
+    assert drive(agent, "Go on", conversation_id="s").reason == "step limit", "the next turn begins with no step used"
+    assert len(desk.ran) == 6
+
+
+@pytest.mark.parametrize("steps", [1, 2, 10])
+def test_after_the_last_step_the_model_may_still_answer(drive: Any, steps: int) -> None:
+    """BK-2: as many rounds of tools as allowed and then an answer is an answered turn."""
+    desk = Desk()
+    model = ScriptedModel(*[[("look", {"at": n})] for n in range(steps)], "All seen.")
+    result = drive(desk.agent(model, steps=steps), "Look", conversation_id="s")
+    assert (result.reason, result.text) == ("answered", "All seen.")
+    assert len(desk.ran) == steps
+
+
+SILENT = [
+    ({"soft": 1, "hard": 1}, "round limit", "more steps"),
+    ({"steps": 1}, "step limit", "more steps"),
+    ({"calls": 1, "excess": "end"}, "call limit", "more calls"),
+    ({"per_tool": 1, "excess": "end"}, "call limit", "more calls"),
+    ({"identical": 1, "excess": "end"}, "repeated call", "repeating"),
+    ({"tokens": 150, "excess": "end"}, "token budget", "budget"),
+    ({"cost": 150.0, "price": lambda call: 110.0, "excess": "end"}, "cost budget", "budget"),
+]
+
+
+@pytest.mark.parametrize("blank", ["", "  \n"])
+@pytest.mark.parametrize(("options", "reason", "why"), SILENT)
+def test_a_limited_turn_never_ends_without_a_word(
+    drive: Any, options: dict[str, Any], reason: str, why: str, blank: str
+) -> None:
+    """PG-10: the user reads what happened; the reason stays one for programs."""
+    desk = Desk()
+    silent = Reply(blank, (ToolCall("", "look", {"at": 1}),), usage=Usage(100, 0, 10))
+    agent = desk.agent(ScriptedModel(*[silent] * 9), **options)
+    result = drive(agent, "Look", conversation_id="s")
+    assert result.reason == reason
+    assert why in result.text
+    assert "Ask me to go on" in result.text
+    ended = [fact for fact in agent.conversation("s").journal if isinstance(fact, RunEnded)]
+    assert [(fact.reason, fact.text) for fact in ended] == [(reason, result.text)]
+
+
+def test_a_limited_turn_ends_with_what_the_model_said_last_if_it_said_anything(drive: Any) -> None:
+    """PG-10: a reply without a word does not hide an earlier one."""
+    desk = Desk()
+    agent = desk.agent(ScriptedModel(_said_and_called(0), [("look", {"at": 1})], [("look", {"at": 2})]), steps=2)
+    assert drive(agent, "Look", conversation_id="s").text == "Looking at 0."
 
 
 def test_with_the_same_soft_and_hard_limit_the_reply_after_the_last_round_is_the_answer(drive: Any) -> None:
@@ -185,9 +233,6 @@ def test_with_the_same_soft_and_hard_limit_the_reply_after_the_last_round_is_the
 
 
 def _said_and_called(number: int) -> Any:
-    from toolsearch import ToolCall
-    from toolsearch.events.facts import Reply
-
     return Reply(f"Looking at {number}.", (ToolCall(f"c{number}", "look", {"at": number}),))
 
 

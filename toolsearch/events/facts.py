@@ -280,8 +280,8 @@ class Noted:
 class Ending:
     """The turn is to end as soon as every open call has its answer.
 
-    `reason` and `text` are those of the `Finished` that follows; without a `text` it has the model's last words. `by`
-    names the layer that ends the turn.
+    `reason` and `text` are those of the `Finished` that follows; without a `text` it has the model's last words, or if
+    there are none, a sentence for the user about the limit that was reached. `by` names the layer that ends the turn.
     """
 
     reason: str

@@ -215,7 +215,8 @@ class Round:
 
     `approved` has the approvals of calls, `delegated` the decisions about something that a call began, and `tools` the
     current definitions, each by call id. `now` is the driver's time in seconds since the epoch. A layer that knows
-    better what to ask a person puts that into `questions`, by call id.
+    better what to ask a person puts that into `questions`, by call id. `dialogs` counts what the layers outside ask a
+    person in this round, because all layers share one budget.
     """
 
     calls: tuple[JudgedCall, ...]
@@ -227,6 +228,7 @@ class Round:
     now: float = 0.0
     questions: Mapping[str, str] = field(default_factory=dict)
     delegated: Mapping[str, ToolApproved | ToolDenied] = field(default_factory=dict)
+    dialogs: int = 0
 
     def call(self, judged: JudgedCall) -> Call:
         """One of the calls, as `around_tool` will receive it."""

@@ -1,4 +1,4 @@
-"""Every answer that the loop gives in a tool's place. Each says what happened, then what to do next."""
+"""Every answer that the loop gives in a tool's place, or the model's. Each says what happened, then what to do next."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ __all__ = [
     "gate_failed",
     "interrupted",
     "limited",
+    "not_asked_again",
     "not_passed_on",
     "not_provided",
     "not_run",
@@ -27,6 +28,7 @@ __all__ = [
     "too_deep",
     "unanswered",
     "unavailable",
+    "without_answer",
 ]
 
 
@@ -56,9 +58,7 @@ def declined_before(call: JudgedCall) -> ToolResult:
 def expired(call: JudgedCall, kind: str = "approval") -> ToolResult:
     """Nobody decided, or answered, in time."""
     if kind != "approval":
-        return _answer(
-            call, "expired", "got no answer: nobody answered in time. Do not ask again in this turn; go on without it."
-        )
+        return _answer(call, "expired", f"got no answer: nobody answered in time. {_without(kind)}")
     text = "did not run: nobody approved it in time. Do not try again in this turn; say so."
     return _answer(call, "expired", text, {"rejected": True, "reason": "nobody decided in time", "expired": True})
 
@@ -107,11 +107,25 @@ def deferred(call: JudgedCall, most: int) -> ToolResult:
     )
 
 
-def not_provided(call: JudgedCall, reason: str = "") -> ToolResult:
-    """The person who was asked gave no answer."""
+def not_provided(call: JudgedCall, reason: str = "", kind: str = "question") -> ToolResult:
+    """The person who was asked gave no answer; `kind` is what was asked for."""
     why = f" ({reason})" if reason else ""
-    text = f"got no answer: the user provided nothing{why}. Do not ask again in this turn; go on without it."
-    return _answer(call, "denied", text)
+    return _answer(call, "denied", f"got no answer: the user provided nothing{why}. {_without(kind)}")
+
+
+def not_asked_again(call: JudgedCall, kind: str = "question") -> ToolResult:
+    """A call of a tool that asked earlier in the turn and got no answer: no dialog opens again in it."""
+    text = f"did not run: the user was asked earlier in this turn and provided nothing. {_without(kind)}"
+    return _answer(call, "denied", text, {"rejected": True, "reason": "not provided earlier in this turn"})
+
+
+def _without(kind: str) -> str:
+    """What to do when a person provides nothing."""
+    how = f"upload the {kind}" if kind in ("file", "image") else "answer"
+    return (
+        "Do not ask again in this turn, because nobody is asked twice in it: go on without it, or say what is missing "
+        f"and ask the user to {how} in a new message."
+    )
 
 
 def gate_failed(call: JudgedCall) -> ToolResult:
@@ -173,3 +187,24 @@ def said_nothing(call: JudgedCall, reason: str) -> ToolResult:
 def unanswered(call: JudgedCall) -> ToolResult:
     """No layer gave an answer."""
     return _answer(call, "failed", "has no answer: a layer of the program gave none, and it may have run. Say so.")
+
+
+_STOPPED = {
+    "round limit": "it needed more steps than I may take at once",
+    "step limit": "it needed more steps than I may take at once",
+    "call limit": "it needed more calls of tools than I may make at once",
+    "search limit": "I searched for tools more often than I may at once",
+    "repeated call": "I was repeating the same step",
+    "token budget": "it needed more than its budget allows",
+    "cost budget": "it needed more than its budget allows",
+}
+
+
+def without_answer(reason: str) -> str:
+    """What the user reads if a limit ended the turn and the model had said nothing in it; empty for other reasons."""
+    if reason == "proposed":
+        return "Everything that I proposed has been decided. Tell me what to do next."
+    if reason not in _STOPPED:
+        return ""
+    why = _STOPPED[reason]
+    return f"I stopped before I had an answer to your request: {why}. Ask me to go on, or ask for a smaller part of it."

@@ -26,7 +26,7 @@ from toolsearch.events.facts import (
 )
 from toolsearch.events.requests import Answer, Approve, Call, Decision, Deny, Round, Waiting
 from toolsearch.events.turn_view import TurnView, is_one_of
-from toolsearch.layers._shared import ask_person, awaited
+from toolsearch.layers._shared import ask_person, awaited, dialogs_before
 from toolsearch.protocols import Do, Layer, Record, RoundSteps, ToolAnswer
 from toolsearch.support import checks
 
@@ -72,6 +72,7 @@ def approval(
     ttl_seconds: float | None = None,
     independent: bool = False,
     remember: bool = True,
+    a_round: int = 1,
 ) -> Layer:
     """A layer that lets gated calls run only when a person has approved them.
 
@@ -84,15 +85,17 @@ def approval(
     without it, all tools of the kind "action". `ttl_seconds`: how long a waiting call can be approved, unless its
     policy says otherwise. With `independent` each gated call is a proposal and is decided separately: once all are
     decided and the approved ones have run, the turn ends, and the model is not asked again. With `remember` false no
-    approval applies to a later call.
+    approval applies to a later call. All gated calls of a round are one dialog. If other layers have opened `a_round`
+    dialogs in the round already, the gated calls do not run, and the model is told to make them again in the next step.
     """
     checks.function("ask", ask, "that takes a list of waiting calls", none="to pause")
     checks.number("seconds", seconds, SECONDS)
     checks.number("ttl_seconds", ttl_seconds, SECONDS, finite=True, none="for no end")
     checks.flag("independent", independent)
     checks.flag("remember", remember)
+    checks.whole("a_round", a_round)
     chosen = when if when is None or callable(when) else frozenset(checks.names("when", when, more=", or a function"))
-    return _Approval(ask, chosen, seconds, ttl_seconds, independent, remember)
+    return _Approval(ask, chosen, seconds, ttl_seconds, independent, remember, a_round)
 
 
 @dataclass(frozen=True)
@@ -103,6 +106,7 @@ class _Approval:
     ttl: float | None
     independent: bool
     remember: bool
+    a_round: int = 1
     name: str = "approval"
     gate: bool = True
 
@@ -121,7 +125,10 @@ class _Approval:
             if policy.required and not self._is_remembered(call, policy, request.turn):
                 waiting.append(self._question(request, call, policy))
         approved: dict[str, ToolApproved] = {}
-        if waiting:
+        if waiting and dialogs_before(request, joins=self.name) >= self.a_round:
+            answers |= yield from self._defer(waiting)
+        elif waiting:
+            request = replace(request, dialogs=request.dialogs + 1)
             if self.independent:
                 yield Record(Ending("proposed", by=self.name))
             for each in waiting:
@@ -138,6 +145,12 @@ class _Approval:
         if rest.calls:
             answers |= yield rest
         return answers
+
+    def _defer(self, waiting: Sequence[Waiting]) -> Generator[Record, object, dict[str, ToolAnswer]]:
+        """The answers to gated calls, if the person has enough dialogs in this round."""
+        for each in waiting:
+            yield Record(Noted(self.name, {"outcome": "interaction-budget", "call": each.id}))
+        return {each.id: synthetic.deferred(each.call, self.a_round) for each in waiting}
 
     # -- what is gated -------------------------------------------------------------------------------------------
 

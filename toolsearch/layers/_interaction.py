@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from toolsearch.calls import ToolResult
@@ -15,8 +15,8 @@ from toolsearch.errors import SetupError
 from toolsearch.events import synthetic
 from toolsearch.events.facts import JudgedCall, Noted, ToolWaiting
 from toolsearch.events.requests import Answer, Deny, Round, Waiting
-from toolsearch.events.turn_view import is_one_of
-from toolsearch.layers._shared import ask_person
+from toolsearch.events.turn_view import TurnView, is_one_of
+from toolsearch.layers._shared import ask_person, dialogs_before
 from toolsearch.protocols import Do, Layer, Record, RoundSteps, ToolAnswer
 from toolsearch.support import checks
 from toolsearch.support.text import text_of
@@ -41,10 +41,11 @@ def interaction(
 
     What a tool wants ("question", "file", "image"; by default "question") is the `kind` of the `Waiting`. `ask`
     receives the waiting calls of a round and returns by call id an `Answer`, a text, or `Deny`. None, no entry, and no
-    answer within `seconds` mean that nothing was provided. It may be async. Without `ask` the call waits, the other
-    calls of the round run, and the run returns `Paused`; answer it with an `Answer` in `decisions`, within
-    `ttl_seconds`. An answer's `said` is a message of the user that the model reads after the round. At most `a_round`
-    of these calls wait in one round.
+    answer within `seconds`, or in most of the time that the turn has left, mean that nothing was provided; then the
+    tool opens no further dialog in this turn. `ask` may be async. Without `ask` the call waits, the other calls of the
+    round run, and the run returns `Paused`; answer it with an `Answer` in `decisions`, within `ttl_seconds`. An
+    answer's `said` is a message of the user that the model reads after the round. At most `a_round` dialogs open in one
+    round, including those of other layers.
     """
     checks.function("ask", ask, "that takes a list of waiting calls", none="to pause")
     checks.whole("a_round", a_round)
@@ -79,13 +80,19 @@ class _Interaction:
         mine = {
             call.id: kind for call in request.calls if (kind := self._kind(call)) and call.id not in request.approved
         }
-        room = self.a_round - self._asked_before(request)
+        if not mine:
+            return (yield request)
+        room = self.a_round - dialogs_before(request)
+        refused = _refused_tools(request.turn)
         answers: dict[str, ToolAnswer] = {}
         waiting: list[Waiting] = []
         for call in request.calls:
             if call.id not in mine:
                 continue
-            if len(waiting) < room:
+            if (call.tool or call.name) in refused:
+                yield Record(Noted(self.name, {"outcome": "declined-repeat", "call": call.id}))
+                answers[call.id] = synthetic.not_asked_again(call, mine[call.id])
+            elif len(waiting) < room:
                 waiting.append(self._question(request, call, mine[call.id]))
             else:
                 yield Record(Noted(self.name, {"outcome": "interaction-budget", "call": call.id}))
@@ -98,20 +105,13 @@ class _Interaction:
             answers |= {each.id: each.fact for each in waiting}
         rest = request.without(answers)
         if rest.calls:
-            answers |= yield rest
+            answers |= yield replace(rest, dialogs=request.dialogs + len(waiting))
         return answers
 
     def _kind(self, call: JudgedCall) -> str:
         if call.kind != "tool":
             return ""
         return next((kind for name, kind in self.tools.items() if is_one_of(call, (name,))), "")
-
-    def _asked_before(self, request: Round) -> int:
-        """How many of the reply's calls wait or were answered already, in the process that began the round."""
-        replies = request.turn.replies
-        ids = {call.id for call in replies[-1].calls} if replies else set()
-        facts = (e for e in request.turn.facts if isinstance(e, ToolWaiting) and e.by == self.name)
-        return sum(1 for fact in facts if fact.call_id in ids)
 
     def _question(self, request: Round, call: JudgedCall, kind: str) -> Waiting:
         arguments = call.given or {}
@@ -123,12 +123,13 @@ class _Interaction:
 
     def _ask(self, ask: Ask, waiting: list[Waiting]) -> Generator[Do | Record, object, dict[str, ToolAnswer]]:
         """The answers to the waiting calls, whatever `ask` does."""
-        provided = yield from ask_person(ask, waiting, self.seconds, "answers")
+        seconds = self.seconds if self.ttl is None else min(self.seconds, self.ttl)
+        provided = yield from ask_person(ask, waiting, seconds, "answers")
         if isinstance(provided, TimeoutError):
-            return {each.id: synthetic.expired(each.call, kind=waiting[0].kind) for each in waiting}
+            return {each.id: synthetic.expired(each.call, each.kind) for each in waiting}
         if isinstance(provided, Exception):
             log.error("asking the user failed: nothing was provided", exc_info=provided)
-            return {each.id: synthetic.not_provided(each.call, reason="asking failed") for each in waiting}
+            return {each.id: synthetic.not_provided(each.call, "asking failed", each.kind) for each in waiting}
         answers: dict[str, ToolAnswer] = {}
         for each in waiting:
             call, answer = each.call, provided.get(each.id)
@@ -139,5 +140,16 @@ class _Interaction:
                     yield Record(answer.said)
                 answers[call.id] = ToolResult(call.id, call.name, "ok", answer.content, answer.data)
             else:
-                answers[call.id] = synthetic.not_provided(call, answer.reason if isinstance(answer, Deny) else "")
+                reason = answer.reason if isinstance(answer, Deny) else ""
+                answers[call.id] = synthetic.not_provided(call, reason, each.kind)
         return answers
+
+
+def _refused_tools(turn: TurnView) -> frozenset[str]:
+    """The tools whose question got no answer in this turn: a person cancelled it, or nobody answered in time."""
+    asked = {e.call_id for e in turn.facts if isinstance(e, ToolWaiting) and e.kind not in ("approval", "delegated")}
+    if not asked:
+        return frozenset()
+    results = turn.results
+    refused = {i for i in asked if (result := results.get(i)) is not None and result.status in ("denied", "expired")}
+    return frozenset(call.tool or call.name for call in turn.calls if call.id in refused)

@@ -45,7 +45,7 @@ def limits(
     """A layer that bounds a turn; None removes a bound.
 
     `soft`, `hard`: rounds of calls; after `soft` no call runs and the model is asked to answer, after `hard` the turn
-    ends. `steps`: replies with calls; the calls of the last one run, and the turn ends as if it were answered.
+    ends. `steps`: rounds of calls that run; the reply after the last one is the answer, and calls in it do not run.
     `identical`: how often a tool runs with the same arguments, except tools in `polling` and those marked so.
     `per_tool`: calls of one tool, with other numbers in `tools`; `calls`: calls in all; tools in `uncounted` count for
     neither. `searches`: calls of the search tool. `tokens` (in and out) and `cost` (in what `price` returns for a model
@@ -134,8 +134,6 @@ class _Limits:
             yield Record(Ending(first.reason, by=self.name))
             rest = f"the turn has reached a limit ({first.reason}) and ends here."
             return {call.id: synthetic.limited(call, _text(refused.get(call.id), rest)) for call in request.calls}
-        if self.steps is not None and request.turn.rounds >= self.steps and not _is_ending(request.turn):
-            yield Record(Ending("step limit", by=self.name))
         answers: dict[str, ToolAnswer] = {
             call.id: synthetic.limited(call, refused[call.id].text) for call in request.calls if call.id in refused
         }
@@ -162,6 +160,9 @@ class _Limits:
         return next((each for each in reached if each.ends), reached[0] if reached else None)
 
     def _excess_of_rounds(self, rounds: int) -> _Excess | None:
+        if self.steps is not None and rounds > self.steps:
+            text = f"the turn has had {self.steps} rounds of calls, the most there are, and ends here."
+            return _Excess("hard-stop", "step limit", text, ends=True)
         reason = "round limit"
         if self.hard is not None and rounds > self.hard:
             text = f"the turn has had {self.hard} rounds of calls, the most there are, and ends here."
@@ -246,7 +247,3 @@ _SEARCHED = "Call one of the tools that it loaded, or search for something else.
 
 def _text(excess: _Excess | None, rest: str) -> str:
     return rest if excess is None else excess.text
-
-
-def _is_ending(turn: TurnView) -> bool:
-    return any(isinstance(fact, Ending) for fact in turn.facts)

@@ -22,6 +22,7 @@ from dataclasses import replace
 
 from toolsearch.calls import Caller, ToolCall
 from toolsearch.errors import SetupError, StateError
+from toolsearch.events import synthetic
 from toolsearch.events.facts import (
     Answers,
     Compacted,
@@ -136,7 +137,9 @@ class Conversation:
             return Paused(self.waiting, self.id, self.turn.usage)
         if self._ending is not None:
             text = self._ending.text
-            return self._end(self._last_text() if text is None else text, self._ending.reason)
+            if text is None:
+                text = self._last_text() or synthetic.without_answer(self._ending.reason)
+            return self._end(text, self._ending.reason)
         last = self._last()
         if last is None:
             return self._end("", "nothing was said")
@@ -169,7 +172,7 @@ class Conversation:
 
     def _last_text(self) -> str:
         """The last text of the model in this turn; empty if there is none."""
-        return next((reply.text for reply in reversed(self.turn.replies) if reply.text), "")
+        return next((reply.text for reply in reversed(self.turn.replies) if reply.text.strip()), "")
 
     def decide_calls(self, calls: Sequence[ToolCall]) -> tuple[JudgedCall, ...]:
         """Decides what to do with each call of a reply, and gives it a unique id; pass the result to `ModelReplied`.

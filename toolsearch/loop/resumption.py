@@ -137,7 +137,11 @@ class Resumption:
 
 
 def _declined_answer(call: JudgedCall, denied: ToolDenied, kind: str = "approval") -> ToolResult:
-    return synthetic.expired(call, kind) if denied.expired else synthetic.declined(call, denied.reason)
+    if denied.expired:
+        return synthetic.expired(call, kind)
+    if kind != "approval":
+        return synthetic.not_provided(call, denied.reason, kind)
+    return synthetic.declined(call, denied.reason)
 
 
 # -- calls without an answer -------------------------------------------------------------------------------------

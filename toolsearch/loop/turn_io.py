@@ -163,7 +163,8 @@ class TurnIO:
                     match steps.wanted:
                         case Sleep(seconds):
                             yield from self._pause(seconds)
-                        case Do(function, bound):
+                        case Do(function, bound, share):
+                            bound = self._within_turn(bound, share)
                             steps.answer = yield from self.run_activity(FunctionActivity(function), bound)
                         case Record(event):
                             yield from self.record(event)
@@ -219,6 +220,13 @@ class TurnIO:
                 raise item.error
             else:
                 return item.value
+
+    def _within_turn(self, seconds: float | None, share: float | None) -> float | None:
+        """The time limit, and at most this share of what is left of the turn."""
+        if share is None or self.until is None:
+            return seconds
+        left = max(0.0, self.until - time.monotonic()) * share
+        return left if seconds is None else min(seconds, left)
 
     def _pause(self, seconds: float) -> Effects[None]:
         until = time.monotonic() + seconds
