@@ -114,6 +114,8 @@ class _Delegate:
             try:
                 for event in self.agent.stream(**request):
                     result = _result_or_none(event, handover)
+                    if context.cancelled.is_set():
+                        self.agent.cancel(child)
             finally:
                 _DEPTH.reset(deeper)
                 ended.set()
@@ -139,8 +141,8 @@ class _Delegate:
 
     def _watch(self, child: str, cancelled: threading.Event, ended: threading.Event) -> None:
         """Stops the child when the call is cancelled; the child may not have begun by then."""
-        while not ended.wait(LOOK_SECONDS):
-            if cancelled.is_set() and self.agent.cancel(child):
+        while not ended.is_set():
+            if cancelled.wait(LOOK_SECONDS) and (self.agent.cancel(child) or ended.wait(LOOK_SECONDS)):
                 return
 
     def _answer(self, context: ToolContext, result: Finished | Paused | None) -> ToolResult:

@@ -263,7 +263,7 @@ def test_cancelling_the_parent_cancels_the_child(drive: Any) -> None:
     assert wait().reason == "cancelled"
     assert model.stopped.wait(20), "the child goes on"
     ended(child, "desk/h1")
-    assert returned(parent, "desk").status == "cancelled"
+    assert returned(parent, "desk").status == "interrupted"
 
 
 def test_a_call_that_is_late_cancels_the_child(drive: Any) -> None:

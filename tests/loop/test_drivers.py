@@ -670,8 +670,10 @@ def check_a_cancelled_call(drive: Any, which: str) -> None:
     assert made.cancel("s")
     result = wait()
     assert (result.text, result.reason) == ("", "cancelled")
-    assert statuses(made) == {"c0_0": "ok", "c0_1": "cancelled"}
-    assert "the user stopped the turn, and it may still be running" in answers(made)[1].content
+    assert statuses(made) == {"c0_0": "ok", "c0_1": "interrupted"}
+    assert (
+        "the user stopped the turn, and it may still be running, so its effect is not known" in answers(made)[1].content
+    )
     if which == "slow":
         assert slow.flag is not None
         assert slow.flag.is_set()  # a tool that looks can stop
@@ -696,7 +698,7 @@ def test_C24_calls_that_had_not_begun_say_so(drive: Any) -> None:
     made.cancel("s")
     assert wait().reason == "cancelled"
     slow.free.set()
-    assert statuses(made) == {"c0_0": "cancelled", "c0_1": "cancelled"}
+    assert statuses(made) == {"c0_0": "interrupted", "c0_1": "cancelled"}
     assert "it did not run" in answers(made)[1].content
 
 
@@ -831,7 +833,7 @@ def test_a_cancelled_task_leaves_a_whole_conversation() -> None:
     with pytest.raises(asyncio.CancelledError):
         asyncio.run(main(made, slow))
     slow.free.set()
-    assert statuses(made) == {"c0_0": "cancelled", "c0_1": "cancelled"}
+    assert statuses(made) == {"c0_0": "interrupted", "c0_1": "interrupted"}
     is_whole(made)
 
 
@@ -908,7 +910,7 @@ def test_an_interrupt_from_the_keyboard_leaves_a_whole_conversation() -> None:
     finally:
         signal.signal(signal.SIGINT, before)
     slow.free.set()
-    assert statuses(made) == {"c0_0": "cancelled"}
+    assert statuses(made) == {"c0_0": "interrupted"}
     assert made._live == {}
     is_whole(made)
 

@@ -141,10 +141,10 @@ def interrupted(call: JudgedCall) -> ToolResult:
 
 
 def stopped(call: JudgedCall, *, cancelled: bool, begun: bool) -> ToolResult:
-    """The turn ended before the call had its answer."""
-    status: Status = "cancelled" if cancelled else "interrupted"
+    """The turn ended before the call had its answer: `interrupted` if it may have run, `cancelled` if it did not."""
+    status: Status = "interrupted" if begun else "cancelled"
     why = "the user stopped the turn" if cancelled else "the program ended the turn"
-    state = "it may still be running" if begun else "it did not run"
+    state = "it may still be running, so its effect is not known" if begun else "it did not run"
     return _answer(call, status, f"was {status}: {why}, and {state}. Ask before you try again.")
 
 

@@ -27,7 +27,7 @@ from toolsearch.session.call_plans import CallPlan
 from toolsearch.session.session import Session
 from toolsearch.support.context import in_call
 from toolsearch.support.text import text_of
-from toolsearch.support.threads import TIMEOUT_SECONDS, in_thread, start
+from toolsearch.support.threads import TIMEOUT_SECONDS, StopFlag, in_thread, start
 
 __all__ = ["Activity", "CallOutcome", "FunctionActivity", "ModelActivity", "ToolActivity"]
 
@@ -132,7 +132,8 @@ class ToolActivity:
     """Calls to answer one after another, each through the layers.
 
     `decided` has what was decided about each call, by its id; that is what is performed. The calls in `fixed` (ids) run
-    only if the tool still has the definition that was judged.
+    only if the tool still has the definition that was judged. Once `stopped` is set, nothing is performed any more,
+    whatever the layers do; the calls that may have been are in `performed` (ids).
     """
 
     layers: list[Layer]
@@ -141,12 +142,15 @@ class ToolActivity:
     decided: Mapping[str, JudgedCall]
     fixed: frozenset[str]
     seconds: float | None
-    stopped: threading.Event
+    stopped: StopFlag
+    performed: set[str]
     found: dict[str, ToolsFound] = field(default_factory=dict)
     answered_by: dict[str, str] = field(default_factory=dict)
 
     def run(self, post: Post) -> None:
         for call in self.calls:
+            if self.stopped.is_set():
+                break  # every call is answered already
             began = self._begin(call)
             try:
                 result = _checked_result(call, drive(self._steps(call), self._perform, post))
@@ -158,6 +162,8 @@ class ToolActivity:
 
     async def arun(self, post: Post) -> None:
         for call in self.calls:
+            if self.stopped.is_set():  # a layer caught the cancellation of an earlier call
+                break
             began = self._begin(call)
             try:
                 result = _checked_result(call, await adrive(self._steps(call), self._aperform, post))
@@ -190,11 +196,11 @@ class ToolActivity:
         call = wanted.request
         self.answered_by.pop(call.judged.id, None)
         seconds = _least(wanted.seconds, self.seconds)
-        if self.stopped.is_set():  # a layer retries a call that nobody waits for any more
+        if not self._may_perform(call):
             return synthetic.stopped(call.judged, cancelled=True, begun=False)
         if seconds is None or seconds > TIMEOUT_SECONDS:
             return self._answer(call, self.stopped)
-        flag, done = threading.Event(), queue.SimpleQueue[ToolResult]()
+        flag, done = self.stopped.follower(), queue.SimpleQueue[ToolResult]()
 
         def work() -> None:
             try:
@@ -213,7 +219,9 @@ class ToolActivity:
         call = wanted.request
         self.answered_by.pop(call.judged.id, None)
         seconds = _least(wanted.seconds, self.seconds)
-        flag = threading.Event() if seconds is not None else self.stopped
+        if not self._may_perform(call):
+            return synthetic.stopped(call.judged, cancelled=True, begun=False)
+        flag = self.stopped.follower() if seconds is not None else self.stopped
         before = self._loaded_ids()
         plan = self._plan(call)
         if isinstance(plan, ToolResult):
@@ -226,6 +234,21 @@ class ToolActivity:
             raise TimeoutError(f"no answer within {seconds or 0:g} s") from None
         self._note_search(call, before)
         return result
+
+    def _may_perform(self, call: Call) -> bool:
+        """Whether the call may be performed: not after the turn was stopped, as where a layer tries a call again.
+
+        The call is noted first and the flag read then, and whoever stops the turn does it the other way round: so a
+        call that is performed is always noted.
+        """
+        call_id = call.judged.id
+        is_first = call_id not in self.performed
+        self.performed.add(call_id)
+        if not self.stopped.is_set():
+            return True
+        if is_first:
+            self.performed.discard(call_id)
+        return False
 
     def _answer(self, call: Call, flag: threading.Event) -> ToolResult:
         before = self._loaded_ids()

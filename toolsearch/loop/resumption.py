@@ -156,13 +156,17 @@ def answer_left_over(command: CallTools) -> Iterator[Resolution]:
             yield Resolution(call, result=synthetic.interrupted(call), by="loop")
 
 
-def stop_open_calls(conversation: Conversation, started: Collection[str], *, cancelled: bool) -> Iterator[Resolution]:
-    """Answers the open calls of a turn that ends; `started` has the calls that this process began."""
+def stop_open_calls(
+    conversation: Conversation, started: Collection[str], performed: Collection[str], *, cancelled: bool
+) -> Iterator[Resolution]:
+    """Answers the open calls of a turn that ends.
+
+    `started` has the calls that this process was the first to begin, and `performed` those of them that may have run.
+    """
     begun = conversation.begun
     for call in conversation.open:
         if call.id in begun and call.id not in started:  # by a process that did not finish it
             yield Resolution(call, result=synthetic.interrupted(call), by="loop")
         else:
-            yield Resolution(
-                call, result=synthetic.stopped(call, cancelled=cancelled, begun=call.id in begun), by="loop"
-            )
+            result = synthetic.stopped(call, cancelled=cancelled, begun=call.id in begun and call.id in performed)
+            yield Resolution(call, result=result, by="loop")

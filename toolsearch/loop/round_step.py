@@ -119,13 +119,13 @@ class RoundStep:
         io, now = self.io, self.io.now()
         calls = {call.judged.id: call.judged for job in jobs for call in job}
         fixed = frozenset(call.id for call in calls.values() if self._must_be_as_judged(call, request))
-        io.started |= calls.keys()
+        io.started |= calls.keys() - io.conversation.begun
         yield from io.record(*(ToolStarted(call_id, now) for call_id in calls))
         decided = {call.id: call for call in io.conversation.open}
         running: dict[int, list[Call]] = {}
         for job in jobs:
             session, layers = io.conversation.session, io.parts.layers
-            activity = ToolActivity(layers, session, tuple(job), decided, fixed, seconds, io.cancelled)
+            activity = ToolActivity(layers, session, tuple(job), decided, fixed, seconds, io.cancelled, io.performed)
             running[(yield from io.spawn(activity))] = job
         results: Answers = {}
         while running:

@@ -7,7 +7,6 @@ or a cancellation, are dropped.
 from __future__ import annotations
 
 import logging
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -36,6 +35,7 @@ from toolsearch.loop.resumption import Resolution
 from toolsearch.loop.trampoline import Trampoline
 from toolsearch.protocols import Do, Layer, Model, NamedModel, Observer, Record, RedactingLayer, Sleep
 from toolsearch.support.checks import offers
+from toolsearch.support.threads import StopFlag
 from toolsearch.tool_search import ToolSearch
 
 __all__ = ["AgentParts", "RequestDropped", "TurnIO"]
@@ -70,9 +70,10 @@ class TurnIO:
 
     def __init__(self, parts: AgentParts, caller: Caller | None, post: Callable[[InboxItem], None]) -> None:
         self.parts, self.caller = parts, caller
-        self.cancelled = threading.Event()  # tools get it in their `ToolContext`
+        self.cancelled = StopFlag()  # tools get it in their `ToolContext`
         self.until: float | None = None  # when the time limit of the turn is reached
-        self.started: set[str] = set()  # calls that this process has begun
+        self.started: set[str] = set()  # calls that this process was the first to begin
+        self.performed: set[str] = set()  # those that have come through the layers, so that they may have run
         self.is_torn = False  # whether a store refused facts, so that it lacks some of this turn
         self.was_compacted = False  # whether the transcript was cut, and the session does not know yet
         self.conversation: Conversation

@@ -69,6 +69,8 @@ class TurnLoop:
             except Exception:
                 log.exception("the end of the turn could not be stored")
             raise
+        finally:
+            io.cancelled.set()  # however the turn ended, nothing of it starts any more
 
     # -- the beginning and the end -------------------------------------------------------------------------------
 
@@ -112,7 +114,8 @@ class TurnLoop:
             io.cancelled.set()
         if io.is_torn or not io.conversation.running:
             return
-        yield from io.resolve(stop_open_calls(io.conversation, io.started, cancelled=reason == "cancelled"))
+        is_cancelled = reason == "cancelled"
+        yield from io.resolve(stop_open_calls(io.conversation, io.started, io.performed, cancelled=is_cancelled))
         yield from io.record(RunEnded(reason, text, value, io.now()))
 
     # -- the rounds ----------------------------------------------------------------------------------------------

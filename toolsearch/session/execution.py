@@ -25,6 +25,10 @@ log = logging.getLogger("toolsearch")
 Function = Callable[..., object]
 
 
+class _Stopped(Exception):
+    """Nobody waits for the call any more, and its tool has not begun."""
+
+
 class Execution:
     """One planned call of a tool. `run_others` runs tools that have no function of their own."""
 
@@ -88,6 +92,8 @@ class Execution:
 
     def _start(self, choose: Callable[[Function], Function]) -> object:
         """Calls the tool's function. `choose` picks the function itself, or its variant for async code."""
+        if self._context.cancelled.is_set():
+            raise _Stopped
         tool, arguments = self._tool, dict(self._plan.arguments or {})
         if tool.function is not None:
             positional, keywords = tool.function.bind(arguments, self._context)
@@ -115,6 +121,9 @@ class Execution:
         call = self._call
         if isinstance(error, ArgumentsError):
             return misfit(call, self._tool, error)
+        if isinstance(error, _Stopped):
+            text = f"{call.name!r} was cancelled: the turn was stopped, and it did not run. Ask before you try again."
+            return ToolResult(call.id, call.name, "cancelled", text)
         if isinstance(error, SetupError):
             log.error("%s", error)
             text = f"{call.name!r} cannot run here: {reason_of(error)}. Use another tool."

@@ -6,16 +6,42 @@ import asyncio
 import contextvars
 import queue
 import threading
+import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-__all__ = ["TIMEOUT_SECONDS", "in_thread", "start", "within"]
+__all__ = ["TIMEOUT_SECONDS", "StopFlag", "in_thread", "start", "within"]
 
 TIMEOUT_SECONDS = 1e9  # a longer wait, which no clock can time, counts as endless
 
 T = TypeVar("T")
+
+
+class StopFlag(threading.Event):
+    """An event that sets others with it: of what has a time limit, and so may be stopped alone too."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._followers: weakref.WeakSet[threading.Event] = weakref.WeakSet()
+        self._adding = threading.Lock()
+
+    def follower(self) -> threading.Event:
+        """An event of its own, which is set when this one is."""
+        event = threading.Event()
+        with self._adding:
+            self._followers.add(event)
+        if self.is_set():
+            event.set()
+        return event
+
+    def set(self) -> None:
+        super().set()
+        with self._adding:
+            followers = list(self._followers)
+        for each in followers:
+            each.set()
 
 
 @dataclass(frozen=True, slots=True)
