@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from toolsearch.schemas.json_schema import resolve
+from toolsearch.schemas.references import resolve
 
 __all__ = ["smallest_arguments"]
 

@@ -12,7 +12,7 @@ from time import perf_counter, process_time
 from typing import Any, Protocol, runtime_checkable
 
 from toolsearch import Catalog, Tool, find
-from toolsearch.schemas.json_schema import argument_texts
+from toolsearch.schemas.argument_texts import argument_texts
 from toolsearch_evals.backends import open_backend
 
 __all__ = ["LIMIT", "PUBLISHED_ENGINES", "ChangingEngine", "Engine", "IndexEngine", "milliseconds", "open_engine"]

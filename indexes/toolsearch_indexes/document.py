@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from toolsearch.catalog import Tool
-from toolsearch.schemas.json_schema import argument_texts
+from toolsearch.schemas.argument_texts import argument_texts
 from toolsearch_indexes.text import sentences, spellings
 
 __all__ = ["FIELDS", "PASSAGES", "Field", "passages", "texts"]

@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from toolsearch import Catalog, Change, DefinitionError, SetupError, Tool, UnknownTool, tool
 from toolsearch.catalog.marks import MARK_NAMES, OPTION_NAMES
 from toolsearch.catalog.names import LEGAL
-from toolsearch.schemas.json_schema import argument_texts, exported, shortened
+from toolsearch.schemas.argument_texts import argument_texts
+from toolsearch.schemas.export import exported, shortened
 
 
 def definition(name: str, description: str = "", **more: Any) -> dict[str, Any]:

@@ -7,7 +7,9 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from toolsearch import Catalog, DefinitionError, tool
-from toolsearch.schemas.json_schema import argument_texts, exported, normalised
+from toolsearch.schemas.argument_texts import argument_texts
+from toolsearch.schemas.export import exported
+from toolsearch.schemas.json_schema import normalised
 from toolsearch.schemas.validation import ArgumentsError, validate_arguments
 
 A = {"a": {"type": "string"}}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from toolsearch.schemas.json_schema import resolve
+from toolsearch.schemas.references import resolve
 from toolsearch.schemas.validation import ArgumentsError, parse_arguments, validate_arguments
 
 

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 from toolsearch.catalog.definitions import parts
 from toolsearch.catalog.marks import ToolOptions, check_options
-from toolsearch.catalog.quarantine import Quarantine, Quarantined
+from toolsearch.catalog.quarantine import Quarantine, Quarantined, log_unchecked
 from toolsearch.catalog.roster import Roster
 from toolsearch.catalog.tools import Tool, definition_of, from_definition, tool
 from toolsearch.errors import DefinitionError, SetupError, UnknownTool
+from toolsearch.schemas.limits import check_size
 from toolsearch.support import checks
 
 if TYPE_CHECKING:
@@ -334,6 +335,7 @@ class Catalog:
         if not added and not removed:
             return
         self.version += 1
+        log_unchecked(added, removed)
         for listener in list(self._subscribers):
             try:
                 listener(Change(added, removed))
@@ -354,6 +356,7 @@ class Catalog:
 
 def _check_json(new: Tool) -> None:
     """Raises `DefinitionError` for a tool that has no digest: a `Tool` made by hand may hold what is not JSON."""
+    check_size(f"the input schema of {new.id!r}", new.input_schema)
     try:
         _ = new.digest
     except (TypeError, ValueError, RecursionError) as error:

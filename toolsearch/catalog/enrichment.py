@@ -9,7 +9,7 @@ from toolsearch.catalog.answers import read_answer
 from toolsearch.catalog.examples import QUERIES, ExampleEntry, Examples, clean_queries, digest_of, seal_of
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
-from toolsearch.schemas.json_schema import argument_texts
+from toolsearch.schemas.argument_texts import argument_texts
 
 __all__ = ["enrich"]
 

@@ -17,7 +17,7 @@ from pydantic_core import PydanticSerializationError, PydanticUndefined
 
 from toolsearch.calls import ToolContext
 from toolsearch.errors import DefinitionError
-from toolsearch.schemas.json_schema import DATA
+from toolsearch.schemas.references import DATA
 from toolsearch.schemas.validation import ArgumentsError
 from toolsearch.support.json_types import JsonObject
 

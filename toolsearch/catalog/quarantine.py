@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from toolsearch.catalog.tools import Tool
 from toolsearch.errors import DefinitionError
 from toolsearch.support.text import clean
 
-__all__ = ["Quarantine", "Quarantined"]
+__all__ = ["Quarantine", "Quarantined", "log_unchecked"]
 
 log = logging.getLogger("toolsearch")
 
@@ -55,3 +56,10 @@ def _name_of(source: object) -> str:
         return name if isinstance(name, str) else repr(source)
     except Exception:
         return f"<{type(source).__name__}>"
+
+
+def log_unchecked(added: Sequence[Tool], removed: Sequence[Tool]) -> None:
+    """Says once, when a tool comes or changes, what in its schema no call is checked against."""
+    for new in added:
+        if new.unchecked and new not in removed:
+            log.warning("calls of %r are not checked against all of its schema: %s", new.id, "; ".join(new.unchecked))

@@ -6,12 +6,13 @@ import re
 import unicodedata
 from collections.abc import Mapping
 
-from toolsearch.schemas.json_schema import DATA
+from toolsearch.schemas.references import DATA
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
-__all__ = ["FLAGS", "clean_schema", "clean_text", "hostile"]
+__all__ = ["FLAGS", "TEXT_CHARACTERS", "clean_schema", "clean_text", "hostile"]
 
+TEXT_CHARACTERS = 20_000  # of one text of a tool, such as its description, that are read; its end says that it was cut
 
 FLAGS = {
     "hidden-comment": "an HTML comment, which a person reading the rendered text does not see, was removed",
@@ -47,7 +48,7 @@ _INSTRUCTIONS = re.compile(
 def clean_text(text: str) -> tuple[str, tuple[str, ...]]:
     """The text as a person would see it, and the names in `FLAGS` of what was found."""
     flags = []
-    text = clean(text)
+    text = clean(_cut(text))
     # Invisible characters first: they may stand between those of a comment or of an instruction.
     seen = text if text.isascii() and text.isprintable() else _STRAY_JOINER.sub("", _INVISIBLE.sub("", text))
     visible = seen
@@ -57,6 +58,13 @@ def clean_text(text: str) -> tuple[str, tuple[str, ...]]:
     if seen != text:
         flags.append("invisible-characters")
     return visible.strip(), (*flags, *hostile(seen))
+
+
+def _cut(text: str) -> str:
+    """The text within `TEXT_CHARACTERS`: all that follows reads every character, and an index keeps them."""
+    if len(text) <= TEXT_CHARACTERS:
+        return text
+    return f"{text[:TEXT_CHARACTERS]}… [cut: {TEXT_CHARACTERS:,} of {len(text):,} characters]"
 
 
 def hostile(text: str) -> tuple[str, ...]:

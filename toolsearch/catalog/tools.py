@@ -14,9 +14,11 @@ from toolsearch.catalog.definitions import Definition, parts, read_definition
 from toolsearch.catalog.functions import Function
 from toolsearch.catalog.marks import DEFAULT_MARKS, OPTION_NAMES, Kind, Marks, ToolOptions, check_options
 from toolsearch.catalog.names import base_name
-from toolsearch.catalog.sanitising import clean_schema, clean_text
+from toolsearch.catalog.sanitising import TEXT_CHARACTERS, clean_schema, clean_text
 from toolsearch.errors import DefinitionError, SetupError
-from toolsearch.schemas.json_schema import normalised
+from toolsearch.schemas.export import check_export
+from toolsearch.schemas.json_schema import normalised, unchecked
+from toolsearch.schemas.limits import check_size
 from toolsearch.support.json_types import JsonObject
 from toolsearch.tokens import ESTIMATE
 
@@ -42,6 +44,8 @@ class Tool:
     `marks` say how it may be run; each can be read from the tool too, as in `tool.kind`. `roles`: a caller needs one of
     them to see the tool. `run` does the work; without it the program runs the call itself.
 
+    `unchecked` names what in the schema no call is checked against, because it cannot be read.
+
     `examples` are requests that the tool answers, written by its author. `enriched` are such requests from other
     sources, attached by `Catalog.enrich`: they are searched like the others, but are not part of the definition, of its
     digest, or of equality.
@@ -57,6 +61,7 @@ class Tool:
     tags: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     enriched: tuple[str, ...] = field(default=(), kw_only=True)
+    unchecked: tuple[str, ...] = field(default=(), kw_only=True)
     marks: Marks = DEFAULT_MARKS
     roles: frozenset[str] = frozenset()
     version: str | None = None
@@ -177,7 +182,7 @@ def from_definition(definition: Definition, options: Mapping[str, object]) -> To
     flags = [*definition.flags]
     name = _name(chosen.get("name"), flags)
     description = _description(chosen.get("description"), name, flags)
-    schema = _schema(definition.schema, name, flags)
+    schema, unread = _schema(definition.schema, name, flags)
     run, function = chosen.get("run"), definition.function
     if run is not None and not callable(run):
         raise DefinitionError(f"'run' of {name!r} must be a function, not {run!r}")
@@ -187,6 +192,10 @@ def from_definition(definition: Definition, options: Mapping[str, object]) -> To
     server, category, title, version = (
         _text(chosen.get(key), key, name, flags) for key in ("server", "category", "title", "version")
     )
+    if len(server or "") > LONGEST_NAME:
+        raise DefinitionError(
+            f"the server of {name!r} has {len(server or ''):,} characters; at most {LONGEST_NAME} are allowed"
+        )
     tags, examples, roles = (_texts(chosen.get(key), key, name, flags) for key in ("tags", "examples", "roles"))
     return Tool(
         id=f"{server}/{name}" if server else name,
@@ -202,6 +211,7 @@ def from_definition(definition: Definition, options: Mapping[str, object]) -> To
         roles=frozenset(roles),
         version=version,
         flags=tuple(dict.fromkeys(flags)),
+        unchecked=unread,
         run=run,
         function=function,
     )
@@ -229,16 +239,19 @@ def _description(value: object, name: str, flags: list[str]) -> str:
     return visible
 
 
-def _schema(source: object, name: str, flags: list[str]) -> JsonObject:
+def _schema(source: object, name: str, flags: list[str]) -> tuple[JsonObject, tuple[str, ...]]:
+    """The schema, regular and cleaned, and what in it cannot be read."""
+    left_out: list[str] = []
     try:
-        schema, its_flags = clean_schema(normalised(source, name))
+        schema, its_flags = clean_schema(normalised(source, name, left_out))
         json.dumps(schema, allow_nan=False)
     except (RecursionError, ValueError, TypeError) as error:
         if isinstance(error, DefinitionError):
             raise
         raise DefinitionError(f"the input schema of {name!r} is not JSON: {error}") from None
+    check_export(schema, name)
     flags.extend(its_flags)
-    return schema
+    return schema, (*(f"{place}: what stands there is no schema" for place in left_out), *unchecked(schema))
 
 
 def _text(value: object, key: str, name: str, flags: list[str]) -> str | None:
@@ -257,6 +270,7 @@ def _texts(value: object, key: str, name: str, flags: list[str]) -> list[str]:
     strings = [item for item in items if isinstance(item, str)]
     if isinstance(value, Mapping) or len(strings) < len(items):
         raise DefinitionError(f"{key!r} of {name!r} must be a text or a list of texts, not {value!r}")
+    check_size(f"{key!r} of {name!r}", [text[:TEXT_CHARACTERS] for text in strings])
     texts = []
     for item in sorted(strings) if isinstance(value, set | frozenset) else strings:
         visible, its_flags = clean_text(item)

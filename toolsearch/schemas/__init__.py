@@ -1,7 +1,10 @@
 """JSON Schema of a tool's arguments: made regular on the way in, checked against, made acceptable on the way out.
 
-json_schema  regular schemas, and what a provider takes       json_values  JSON values: types, comparison, size
-validation   a model's arguments: parsed, coerced, checked    validator    a value and a schema walked through together
-budget       what one validation may cost
-constraints  single keywords: lengths, bounds, patterns       checking     a schema of the program's own, checked early
+limits       the budget of a foreign schema           json_schema     regular schemas, and what in them is not checked
+references   where a reference leads                  export          a schema as providers accept it
+patterns     regular expressions in bounds            argument_texts  what a schema says in words, for an index
+validation   a model's arguments: parsed, coerced, checked against the schema
+validator    a value and a schema walked through together
+budget       what one validation may cost             constraints     single keywords: lengths, bounds, patterns
+json_values  JSON values: types, comparison, size     checking        a schema of the program's own, checked early
 """

@@ -8,8 +8,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 
-from toolsearch.schemas.json_schema import MAPS, pointed_at
 from toolsearch.schemas.json_values import JSON_TYPES
+from toolsearch.schemas.references import MAPS, pointed_at
 from toolsearch.support.checks import shown, wrong
 from toolsearch.support.json_types import JsonObject
 

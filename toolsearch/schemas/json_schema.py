@@ -1,110 +1,188 @@
-"""JSON Schema of a tool's arguments: made regular on the way in, made acceptable to a provider on the way out."""
+"""JSON Schema of a tool's arguments, made regular on the way in: each schema in it stands where one belongs.
+
+A definition comes from elsewhere. What is no schema where one must stand says nothing and is left out, with its place;
+what no reader of ours can check (a pattern with look-around, a remote reference) stays, and is named too.
+"""
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
-from urllib.parse import unquote
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 
 from toolsearch.errors import DefinitionError
 from toolsearch.schemas.json_values import JSON_TYPES
+from toolsearch.schemas.limits import check_size
+from toolsearch.schemas.patterns import PATTERN_WEIGHT, pattern_of
+from toolsearch.schemas.references import DATA, LISTS, MAPS, ONE, pointed_at
 from toolsearch.support.json_types import JsonObject
 
-__all__ = ["DATA", "MAPS", "argument_texts", "exported", "normalised", "pointed_at", "resolve", "shortened"]
+__all__ = ["normalised", "unchecked"]
 
-log = logging.getLogger("toolsearch")
-
-_LONGEST_CHAIN = 64  # of references to references
-_COMBINATORS = ("anyOf", "oneOf", "allOf")
-DATA = frozenset("const default enum example examples".split())  # keywords that hold values, not schemas
-MAPS = frozenset("properties patternProperties dependentSchemas $defs definitions".split())  # of names to schemas
+_NOWHERE = object()
+_MOST_PLACES = 20  # that are named for one schema
+_WEIGHT = 2 * PATTERN_WEIGHT  # of all patterns of one schema
 # What people who think of Python, Java or C write for a type of JSON.
 _TYPES = {
     "str": "string", "text": "string", "int": "integer", "long": "integer", "float": "number", "double": "number",
     "bool": "boolean", "list": "array", "tuple": "array", "dict": "object", "none": "null",
 }  # fmt: skip
 
+Place = tuple["Place", str] | None  # linked: most places are never written out
 
-def normalised(schema: object, tool: str) -> JsonObject:
+
+def normalised(schema: object, tool: str, left_out: list[str] | None = None) -> JsonObject:
     """A new schema of type object with `properties`; what it accepts is unchanged.
 
-    None and {} mean "no arguments known". Gemini's upper-case types and `nullable` become standard, and so do the names
-    that Python uses for types. A keyword set to null and an unknown type say nothing, and are dropped at every level.
-    Raises `DefinitionError`, naming the tool, for anything but the schema of an object.
+    None, {} and [], as PHP writes an empty map, mean "no arguments known". Gemini's upper-case types and `nullable`
+    become standard, and so do the names that Python uses for types. A keyword set to null, an unknown type, and what is
+    no schema where one must stand say nothing, and are dropped at every level; `left_out` gets their places.
+    Raises `DefinitionError`, naming the tool, for anything but the schema of an object, and for one that is too large.
     """
-    if schema is None or schema is True:
+    if schema is None or schema is True or (isinstance(schema, list | tuple) and not schema):
         schema = {}
     if not isinstance(schema, Mapping):
         raise DefinitionError(f"the input schema of {tool!r} must be a JSON object, not {type(schema).__name__}")
-    root = _standard_schema(schema)
+    check_size(f"the input schema of {tool!r}", schema)
+    reader = _Reader()
+    root = reader.schema(schema, None)
     kind = root.get("type")
     is_object = kind in (None, "object") or (isinstance(kind, list) and "object" in kind)
     if (kind is None and schema.get("type") is not None) or not is_object:
-        raise DefinitionError(f"the input schema of {tool!r} must have type 'object', not {schema['type']!r}")
+        raise DefinitionError(f"the input schema of {tool!r} must have type 'object', not {_cut(schema['type'])}")
     _check_properties(schema.get("properties") or {}, tool)
     properties = root.get("properties")
     regular: dict[str, object] = {"type": "object", "properties": properties if isinstance(properties, dict) else {}}
     if names := _required_names(schema.get("required"), tool):
         regular["required"] = names
+    if left_out is not None:
+        left_out += reader.left_out
     return regular | {k: v for k, v in root.items() if k not in ("type", "properties", "required")}
 
 
 def _check_properties(properties: object, tool: str) -> None:
     if not isinstance(properties, Mapping):
-        raise DefinitionError(f"'properties' in the input schema of {tool!r} must be an object, not {properties!r}")
+        raise DefinitionError(f"'properties' in the input schema of {tool!r} must be an object, not {_cut(properties)}")
     for name, argument in properties.items():
-        if not isinstance(argument, Mapping | bool | None):
-            raise DefinitionError(f"the schema of {str(name)!r} in {tool!r} must be a JSON object, not {argument!r}")
+        if not isinstance(argument, Mapping | bool | None) and not _is_empty_list(argument):
+            what = f"the schema of {str(name)[:80]!r} in {tool!r} must be a JSON object"
+            raise DefinitionError(f"{what}, not {_cut(argument)}")
 
 
 def _required_names(required: object, tool: str) -> list[str]:
     """The names, each once; a single text is one name."""
     names = [required] if isinstance(required, str) else required or []
     if not isinstance(names, list | tuple):
-        raise DefinitionError(f"'required' in the input schema of {tool!r} must be a list of names, not {names!r}")
+        raise DefinitionError(f"'required' in the input schema of {tool!r} must be a list of names, not {_cut(names)}")
     return list(dict.fromkeys(name for name in names if isinstance(name, str)))
 
 
-def _standard(node: object) -> object:
-    if isinstance(node, list | tuple):
-        return [_standard(item) for item in node]
-    return _standard_schema(node) if isinstance(node, Mapping) else node
+def _cut(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
-def _standard_map(schemas: Mapping[str, object]) -> dict[str, object]:
-    """A map from names to schemas; null stands for a schema that says nothing, as `true` does."""
-    return {str(k): {} if v is None or v is True else _standard(v) for k, v in schemas.items()}
+def _is_empty_list(value: object) -> bool:
+    return isinstance(value, list | tuple) and not value
 
 
-def _standard_schema(schema: Mapping[str, object]) -> dict[str, object]:
-    copy: dict[str, object] = {}
-    for key, value in schema.items():
-        if key in DATA:
-            infinite = key == "default" and isinstance(value, float) and not math.isfinite(value)
-            if not infinite and (value is not None or key in ("const", "default")):
-                copy[key] = value  # a value, which only looks like a schema
-        elif key == "type" and isinstance(value, str | list | tuple):
-            kinds = [value] if isinstance(value, str) else [kind for kind in value if isinstance(kind, str)]
-            known = [kind for name in kinds if (kind := _TYPES.get(name.lower(), name.lower())) in JSON_TYPES]
-            if known:
-                copy["type"] = known[0] if isinstance(value, str) else list(dict.fromkeys(known))
-        elif key == "required" and isinstance(value, str):
-            copy["required"] = [value]
-        elif key in MAPS:
-            if isinstance(value, Mapping):
-                copy[key] = _standard_map(value)
-        elif key in ("type", "required"):
-            if isinstance(value, list | tuple):
-                copy[key] = _standard(value)
+@dataclass
+class _Reader:
+    """Reads one schema; `left_out` has the places of what was dropped although it was meant to say something."""
+
+    left_out: list[str] = field(default_factory=list)
+    losses: int = 0
+
+    def schema(self, schema: Mapping[str, object], at: Place) -> dict[str, object]:
+        copy: dict[str, object] = {}
+        for key, value in schema.items():
+            if key in DATA:
+                infinite = key == "default" and isinstance(value, float) and not math.isfinite(value)
+                if not infinite and (value is not None or key in ("const", "default")):
+                    copy[key] = value  # a value, which only looks like a schema
+            elif key == "type":
+                self._type(copy, value, at)
+            elif key == "required":
+                if isinstance(value, str | list | tuple):
+                    copy["required"] = [value] if isinstance(value, str) else self._any(value, at)
+            elif key in MAPS:
+                if isinstance(value, Mapping):
+                    copy[key] = self._map(value, at if key == "properties" else (at, key))
+                elif value and value is not True:
+                    self._lose((at, key))
+            elif key in LISTS:
+                self._list(copy, key, value, at)
+            elif key in ONE:
+                self._one(copy, key, value, at)
+            elif value is not None:
+                copy[str(key)] = self._any(value, (at, str(key)))
+        if copy.pop("nullable", None) is True:
+            _admit_null(copy)
+        return copy
+
+    def _any(self, value: object, at: Place) -> object:
+        """The value of a keyword that this library does not know."""
+        if isinstance(value, list | tuple):
+            return [self._any(item, at) for item in value]
+        return self.schema(value, at) if isinstance(value, Mapping) else value
+
+    def _type(self, copy: dict[str, object], value: object, at: Place) -> None:
+        names = [value] if isinstance(value, str) else value if isinstance(value, list | tuple) else []
+        kinds = [_TYPES.get(name.lower(), name.lower()) for name in names if isinstance(name, str)]
+        known = [kind for kind in kinds if kind in JSON_TYPES]
+        if known:
+            copy["type"] = known[0] if isinstance(value, str) else list(dict.fromkeys(known))
         elif value is not None:
-            copy[str(key)] = _standard(value)
-    if copy.pop("nullable", None) is True:
-        _admit_null(copy)
-    return copy
+            self.losses += 1  # it says nothing, which is how people write "anything"
+
+    def _map(self, schemas: Mapping[str, object], at: Place) -> dict[str, object]:
+        """A map from names to schemas; null stands for a schema that says nothing, as `true` does."""
+        return {str(k): {} if v is True else self._inner(v, (at, str(k))) for k, v in schemas.items()}
+
+    def _inner(self, value: object, at: Place) -> object:
+        """One schema; what is none becomes {}, which admits anything."""
+        if isinstance(value, Mapping):
+            return self.schema(value, at)
+        if isinstance(value, bool):
+            return value
+        if value is not None and not _is_empty_list(value):
+            self._lose(at)
+        return {}
+
+    def _list(self, copy: dict[str, object], key: str, value: object, at: Place) -> None:
+        if isinstance(value, list | tuple) and value:
+            copy[key] = [self._inner(item, (at, f"{key}[{i}]")) for i, item in enumerate(value)]
+        elif value:
+            self._lose((at, key))
+
+    def _one(self, copy: dict[str, object], key: str, value: object, at: Place) -> None:
+        """A keyword that holds one schema. One that asks the other way round is dropped where its schema lost a part:
+        what is left would fit too much, and refuse what is right."""
+        inner: Place = (at, "[]" if key == "items" else key)
+        before = self.losses
+        if isinstance(value, Mapping | bool):
+            copy[key] = self.schema(value, inner) if isinstance(value, Mapping) else value
+        elif key == "items" and isinstance(value, list | tuple) and value:  # of older drafts, one for each place
+            copy[key] = [self._inner(item, (at, f"[{i}]")) for i, item in enumerate(value)]
+        elif value is not None and not _is_empty_list(value):
+            self._lose(inner)
+        if key in ("not", "if", "contains") and self.losses > before:
+            copy.pop(key, None)
+            self._lose(inner)
+
+    def _lose(self, at: Place) -> None:
+        self.losses += 1
+        if len(self.left_out) < _MOST_PLACES and (place := _written(at)) not in self.left_out:
+            self.left_out.append(place)
+
+
+def _written(at: Place) -> str:
+    """A place as text: `opts.size`, `list[]`, `a.anyOf[0]`."""
+    steps: list[str] = []
+    while at is not None:
+        at, step = at
+        steps.append(step if step.startswith("[") else f".{step}")
+    return "".join(reversed(steps)).removeprefix(".")[:200]
 
 
 def _admit_null(schema: dict[str, object]) -> None:
@@ -118,173 +196,42 @@ def _admit_null(schema: dict[str, object]) -> None:
         schema["anyOf"] = [*branches, {"type": "null"}]
 
 
-@dataclass(frozen=True)
-class _Folded:
-    """What one branch of a combinator says, its own combinators folded in."""
-
-    properties: Mapping[str, object]
-    required: Sequence[str]
-
-
-def exported(schema: JsonObject) -> tuple[dict[str, Any], str]:
-    """The schema without what providers refuse at its root, and a sentence on what that lost ("" if nothing).
-
-    Combinators at the root are folded: the union of the properties, the intersection of what every branch requires.
-    """
-    root = {k: v for k, v in _inlined(schema).items() if k not in ("$schema", "$id", "$comment", "title")}
-    for keyword in ("not", "if", "then", "else", "enum", "const", "dependentSchemas"):
-        root.pop(keyword, None)
-    choices: list[list[str]] = []
-    for keyword in _COMBINATORS:
-        branches = root.pop(keyword, None)
-        if isinstance(branches, list) and branches:
-            folded = [_folded(schema, branch, {}) for branch in branches]
-            root["properties"] = _merged([root.get("properties"), *(branch.properties for branch in folded)])
-            sets = [frozenset(branch.required) for branch in folded]
-            common = frozenset[str]().union(*sets) if keyword == "allOf" else sets[0].intersection(*sets)
-            own = _texts(root.get("required"))
-            everywhere = [name for branch in folded for name in branch.required if name in common and name not in own]
-            root["required"] = list(dict.fromkeys(own + everywhere))
-            if keyword != "allOf":
-                choices.append([" and ".join(sorted(names - common)) for names in sets if names - common])
-    rest = {k: v for k, v in root.items() if k not in ("type", "properties") and (k, v) != ("required", [])}
-    root = {"type": "object", "properties": root.get("properties") or {}, **rest}
-    notes = [f"Give one of: {'; '.join(dict.fromkeys(choice))}." for choice in choices if choice]
-    return {key: _anchored(value, root, schema) for key, value in root.items()}, " ".join(notes)
+def unchecked(schema: JsonObject) -> tuple[str, ...]:
+    """What in a regular schema no call is checked against, each as a sentence with its place, up to twenty."""
+    told: list[str] = []
+    left = _WEIGHT
+    for at, keyword, text in _texts_of(schema):
+        if len(told) >= _MOST_PLACES:
+            break
+        if keyword == "$ref":
+            if pointed_at(schema, text, _NOWHERE) is _NOWHERE:
+                told.append(f"{_written(at)}: the reference {_cut(text)} leads nowhere in the schema")
+            continue
+        pattern = pattern_of(text, left)
+        left -= pattern.weight if pattern.compiled is not None else 0
+        if pattern.problem:
+            told.append(f"{_written(at)}: the pattern {_cut(text)} {pattern.problem}")
+    return tuple(told)
 
 
-def _anchored(node: object, root: JsonObject, original: JsonObject, depth: int = 0) -> object:
-    """A copy in which a reference to what has left the root is replaced by what it pointed to."""
-    if isinstance(node, list):
-        return [_anchored(item, root, original, depth) for item in node]
-    if not isinstance(node, Mapping):
-        return node
-    ref = node.get("$ref")
-    if isinstance(ref, str) and ref.startswith("#") and not pointed_at(root, ref):
-        target = pointed_at(original, ref) if depth < 8 else {}
-        node = {**(target if isinstance(target, Mapping) else {}), **{k: v for k, v in node.items() if k != "$ref"}}
-        depth += 1
-    return {key: _anchored(value, root, original, depth) for key, value in node.items()}
-
-
-def _inlined(schema: JsonObject) -> dict[str, object]:
-    """The root with its own `$ref`, if it is one, replaced by what it points to."""
-    target = resolve(schema, schema)
-    if target is schema or not isinstance(target, Mapping):
-        return dict(schema)
-    own = {k: v for k, v in schema.items() if k != "$ref" and v not in ({}, [])}
-    return {**target, **own}
-
-
-def _folded(root: JsonObject, branch: object, seen: dict[int, _Folded], depth: int = 0) -> _Folded:
-    """Properties and required names of one branch, its own combinators folded in; each that is `seen`, only once."""
-    branch = resolve(root, branch)
-    if not isinstance(branch, Mapping) or depth > 8:
-        return _Folded({}, ())
-    if id(branch) in seen:
-        return seen[id(branch)]
-    properties: list[object] = [branch.get("properties")]
-    required = _texts(branch.get("required"))
-    for keyword in _COMBINATORS:
-        inner_branches = branch.get(keyword)
-        for inner in inner_branches if isinstance(inner_branches, list) else ():
-            folded = _folded(root, inner, seen, depth + 1)
-            properties.append(folded.properties)
-            required += folded.required if keyword == "allOf" else ()
-    seen[id(branch)] = _Folded(_merged(properties), list(dict.fromkeys(required)))
-    return seen[id(branch)]
-
-
-def _texts(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-def _merged(maps: Iterable[object]) -> dict[str, object]:
-    """One property map; a name with different schemas in two branches accepts either."""
-    merged: dict[str, object] = {}
-    for properties in maps:
-        for name, schema in properties.items() if isinstance(properties, Mapping) else ():
-            earlier = merged.setdefault(name, schema)
-            if earlier != schema:
-                either = earlier.get("anyOf") if isinstance(earlier, Mapping) else None
-                merged[name] = {"anyOf": [*(either or [earlier]), schema]}
-    return merged
-
-
-def argument_texts(schema: JsonObject) -> tuple[list[str], list[str]]:
-    """The names of all arguments, nested ones too, and the texts about them: descriptions, enum values, examples."""
-    names: list[str] = []
-    texts: list[str] = []
-
-    def walk(node: object, depth: int) -> None:
+def _texts_of(root: JsonObject) -> Iterator[tuple[Place, str, str]]:
+    """Every reference and every pattern in a schema, with its place."""
+    waiting: list[tuple[object, Place]] = [(root, None)]
+    while waiting:
+        node, at = waiting.pop()
         if isinstance(node, list):
-            for item in node:
-                walk(item, depth)
-        if not isinstance(node, Mapping) or depth > 12:
-            return
+            waiting += [(item, at) for item in reversed(node)]
+        if not isinstance(node, Mapping):
+            continue
+        later: list[tuple[object, Place]] = []
         for key, value in node.items():
-            if key == "properties" and isinstance(value, Mapping):
-                names.extend(str(name) for name in value)
-                for item in value.values():
-                    walk(item, depth + 1)
-            elif key == "description" and isinstance(value, str) and depth:
-                texts.append(value)
-            elif key in ("enum", "examples") and isinstance(value, list):
-                texts.extend(str(v) for v in value[:200] if isinstance(v, str | int))
-            elif key in ("$defs", "definitions") and isinstance(value, Mapping):
-                for item in value.values():
-                    walk(item, depth + 1)
-            elif key in ("items", "prefixItems", "anyOf", "oneOf", "allOf", "additionalProperties"):
-                walk(value, depth + 1)
-
-    walk(schema, 0)
-    return names, texts
-
-
-def shortened(text: str, characters: int | None, tool: str) -> str:
-    """The text within a limit, cut between words. Its end says how much is shown; the log says so once a tool."""
-    if characters is None or len(text) <= characters:
-        return text
-    _warn_once(tool, characters, len(text))
-    mark = f"… [shortened: {characters:,} of {len(text):,} characters]"
-    cut = text[: max(0, characters - len(mark))]
-    return (cut[: cut.rfind(" ")] if " " in cut else cut) + mark
-
-
-@lru_cache(maxsize=4096)
-def _warn_once(tool: str, characters: int, length: int) -> None:
-    log.warning(
-        "the description of %r is sent shortened to %d of %d characters; see description_characters",
-        tool,
-        characters,
-        length,
-    )
-
-
-def resolve(root: JsonObject, schema: object) -> object:
-    """The schema behind a chain of local `$ref`s (any JSON pointer); an unknown or circular one allows anything."""
-    for _ in range(_LONGEST_CHAIN):
-        if not (isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str)):
-            return schema
-        schema = pointed_at(root, schema["$ref"])
-    return {}
-
-
-def pointed_at(root: object, ref: str, nothing: object = None) -> object:
-    """What one local reference points to; `nothing`, which is {} by default, where it points to nothing."""
-    nothing = {} if nothing is None else nothing
-    if not ref.startswith("#"):
-        return nothing
-    first, *steps = unquote(ref[1:]).split("/")
-    if first:  # an anchor: a name set elsewhere, which tool schemas do not use
-        return nothing
-    at = root
-    for step in steps:
-        key = step.replace("~1", "/").replace("~0", "~")
-        if isinstance(at, Mapping) and key in at:
-            at = at[key]
-        elif isinstance(at, list) and key.isdecimal() and len(key) < 10 and int(key) < len(at):
-            at = at[int(key)]
-        else:
-            return nothing
-    return at
+            if key in ("$ref", "pattern") and isinstance(value, str):
+                yield (at, key), key, value
+            elif key in MAPS and isinstance(value, Mapping):
+                where: Place = at if key == "properties" else (at, key)
+                if key == "patternProperties":
+                    yield from ((where, key, name) for name in value)
+                later += [(item, (where, name)) for name, item in value.items()]
+            elif key in ONE or key in LISTS:
+                later.append((value, (at, "[]" if key == "items" else key)))
+        waiting += reversed(later)

@@ -13,8 +13,8 @@ from itertools import islice
 
 from toolsearch.schemas.budget import Budget, EnoughProblems, TooMuchWork
 from toolsearch.schemas.constraints import bound, count_problems, matches, number_problems, shown_value, text_problems
-from toolsearch.schemas.json_schema import pointed_at, resolve
 from toolsearch.schemas.json_values import JSON_TYPES, coerced, comparable, type_of
+from toolsearch.schemas.references import pointed_at, resolve
 from toolsearch.support.json_types import JsonObject
 
 __all__ = ["Validator"]

@@ -13,7 +13,7 @@ Each has `tools_for(session)`, `message_from(reply)`, `calls_in(reply)` and `res
     read_answer, Pieces          the answer of a client, sync or async, whole or in pieces, for a model function
 """
 
-from toolsearch.schemas.json_schema import exported, shortened
+from toolsearch.schemas.export import exported, shortened
 from toolsearch.support.text import clean, clean_json, legal_name
 from toolsearch.wires.shared import Pieces, answered_calls, distinct_ids, fields_of, read_answer
 

@@ -20,7 +20,7 @@ from toolsearch.errors import SetupError
 from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
 from toolsearch.events.requests import CallModel
 from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
-from toolsearch.schemas.json_schema import exported, shortened
+from toolsearch.schemas.export import exported, shortened
 from toolsearch.schemas.json_values import read_json
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
