@@ -71,14 +71,21 @@ class Ranking(list[Scored]):
     """What an index may return in place of a plain list, to say something about the whole search.
 
     `answerable` is P(some tool can do it), if known. `degraded` says which part of the index was not used, and why.
+    `hint` says why the answer tells little, and how to ask better.
     """
 
     def __init__(
-        self, scored: Iterable[Scored] = (), *, answerable: float | None = None, degraded: str | None = None
+        self,
+        scored: Iterable[Scored] = (),
+        *,
+        answerable: float | None = None,
+        degraded: str | None = None,
+        hint: str | None = None,
     ) -> None:
         super().__init__(scored)
         self.answerable = answerable
         self.degraded = degraded
+        self.hint = hint
 
 
 @runtime_checkable

@@ -2,6 +2,9 @@
 
 The engine is Rust's, inside pydantic-core: it cannot backtrack, so no pattern a model writes can hang. It has no
 look-around and no back-references; for those the `regex` package is used if it is installed, with a time limit.
+
+Patterns and texts are in Unicode's form NFC. A pattern sees each text twice: as it stands, and with its identifiers
+split into words, so that `\\binvoice\\b` fits `list_invoice_items` and `sendInvoice`.
 """
 
 from __future__ import annotations
@@ -9,17 +12,19 @@ from __future__ import annotations
 import math
 import re
 import threading
+import unicodedata
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from functools import lru_cache
 from heapq import nsmallest
+from itertools import pairwise
 from time import thread_time
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
 from toolsearch.catalog import Tool
 from toolsearch.errors import QueryError
-from toolsearch.protocols import Matched, Scored
+from toolsearch.protocols import Matched, Ranking, Scored
 from toolsearch_indexes.document import FIELDS, texts
 from toolsearch_indexes.keyword import KeywordIndex
 
@@ -30,6 +35,7 @@ PATTERN_STEPS = 300  # single characters and classes, counts multiplied out: the
 PIECE_CHARACTERS = 20_000  # a longer text is tested in pieces, so that the deadline is looked at in between
 DEADLINE_SECONDS = 0.1  # of processor time, so that a busy machine changes no answer
 WEIGHED_APART = 10_000  # tools times alternatives; where more fit, the pattern is weighed as a whole
+NEARLY_ALL = 0.9  # of the tools; a pattern that fits so many does not say what is sought
 GOOD = "(create|open)_?issue"
 
 _Test = Callable[[str], bool]
@@ -46,6 +52,10 @@ _GLOB = re.compile(r"(?:\w|(?<![\w)\].])(?=\*\w))\*")
 _ANYTHING = ("Bcdf_ghjk Bcdf", "Vwxy_zqlm Vwxy")
 _STEP = re.compile(r"\\[pP]\{\w*\}|\\.|\[(?:\\.|[^\]\\])*\]|\{(\d+)(?:,(\d*))?\}|.", re.DOTALL)
 _BETWEEN = "\n\x1f\n"  # between the fields of a tool
+_ALSO = "\n\x1e\n"  # between a field as it stands and the same with its identifiers split
+_RUN = re.compile(r"\w+")
+# `URLs` and `S3` are words, `HTTPServer` two.
+_WORD = re.compile(r"[A-Z]{2,}s(?![a-z])|[A-Z]+[0-9]*(?![a-z])|[A-Z]?[a-z]+[0-9]*|[0-9]+")
 
 
 class RegexIndex:
@@ -68,7 +78,7 @@ class RegexIndex:
         with self._lock:
             self._words.add(tools)
             for tool in tools:
-                self._texts[tool.id] = _BETWEEN.join(text.replace("\x1f", " ") for text in texts(tool).values())
+                self._texts[tool.id] = _BETWEEN.join(map(_both_forms, texts(tool).values()))
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._lock:
@@ -77,34 +87,35 @@ class RegexIndex:
                 self._texts.pop(tool_id, None)
 
     def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> list[Scored]:
-        query = query.strip()
+        query = unicodedata.normalize("NFC", query.strip())
         if not _PATTERN.search(_ASIDE.sub("", query)):
             return self._words.search(query, limit, among)
         try:
-            hits = self._rank(*_alternatives(query), limit, among)
+            hits = self._rank(query, *_alternatives(query), limit, among)
         except TimeoutError:
             raise QueryError(f"The pattern {query!r} takes too long; write a simpler one, like {GOOD!r}.") from None
         except QueryError:
             if not _SENTENCE.search(query):
                 raise
-            hits = []
+            hits = Ranking()
         # A sentence with a stray bracket, or one that only looks like a pattern, is still a sentence.
         return hits or (self._words.search(query, limit, among) if _SENTENCE.search(query) else [])
 
     def _rank(
-        self, anywhere: _Test, alternatives: dict[str, _Test], limit: int, among: AbstractSet[str] | None
-    ) -> list[Scored]:
+        self, query: str, anywhere: _Test, alternatives: dict[str, _Test], limit: int, among: AbstractSet[str] | None
+    ) -> Ranking:
         """Raises `TimeoutError` when the deadline has passed."""
         with self._lock:
             documents = {i: t for i, t in self._texts.items() if among is None or i in among}
         deadline = thread_time() + DEADLINE_SECONDS
 
         def fits(test: _Test, text: str) -> bool:
-            for piece in _pieces(text):
-                if thread_time() > deadline:
-                    raise TimeoutError
-                if test(piece):
-                    return True
+            for form in text.split(_ALSO):
+                for piece in _pieces(form):
+                    if thread_time() > deadline:
+                        raise TimeoutError
+                    if test(piece):
+                        return True
             return False
 
         fitting = [tool_id for tool_id, text in documents.items() if fits(anywhere, text)]
@@ -121,14 +132,39 @@ class RegexIndex:
         rarities = [math.log(1 + len(documents) / max(1, tools)) for tools in holders]
         scored = ((sum(map(_weigh, rarities, fits_in)), tool_id) for tool_id, fits_in in fits_of.items())
         best = nsmallest(limit, ((-score, tool_id) for score, tool_id in scored if score > 0))
-        return [
+        hits = (
             Scored(
                 i,
                 -score,
                 tuple(Matched(p, _names(bits)) for p, bits in zip(alternatives, fits_of[i], strict=True) if bits),
             )
             for score, i in best
-        ]
+        )
+        return Ranking(hits, hint=_hint(query, len(fitting), len(documents)) if len(fitting) > limit else None)
+
+
+def _hint(query: str, fitting: int, tools: int) -> str | None:
+    """What to say of a pattern that fits so many of the tools that the best are no better than the rest."""
+    if fitting < NEARLY_ALL * tools:
+        return None
+    which = f"all {tools:,} tools" if fitting == tools else f"{fitting:,} of {tools:,} tools"
+    return f"The pattern {query!r} fits {which}. Say more of what is sought, like {GOOD!r}."
+
+
+def _both_forms(text: str) -> str:
+    """A field's text as patterns see it: as it stands, and if that is another text, with its identifiers split."""
+    text = unicodedata.normalize("NFC", text).replace("\x1f", " ").replace("\x1e", " ")
+    apart = _RUN.sub(_split_run, text)
+    return text if apart == text else f"{text}{_ALSO}{apart}"
+
+
+def _split_run(run: re.Match[str]) -> str:
+    """An identifier as words, cut at underscores and humps; any other word as it is."""
+    text = run.group()
+    if text.isascii():
+        return " ".join(_WORD.findall(text)) or " "
+    humps = (f" {char}" if before.islower() and char.isupper() else char for before, char in pairwise(f" {text}"))
+    return "".join(humps).replace("_", " ")
 
 
 def _names(bits: int) -> tuple[str, ...]:

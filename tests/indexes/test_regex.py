@@ -1,16 +1,18 @@
 """Patterns as models write them, and prose that only looks like one."""
 
 from contextlib import suppress
+from html import unescape
 from typing import Any
+from unicodedata import normalize
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch import Catalog, QueryError
+from toolsearch import Catalog, QueryError, ToolCall, ToolSearch
 from toolsearch.search.index import Hits, find
 from toolsearch_indexes.keyword import KeywordIndex
-from toolsearch_indexes.regex import RegexIndex
+from toolsearch_indexes.regex import GOOD, RegexIndex
 
 
 def tool(name: str, description: str = "", **more: Any) -> dict[str, Any]:
@@ -237,3 +239,88 @@ def test_nothing_but_a_query_error_leaves_a_search(pattern: str) -> None:
         found = index.search(pattern, 2)
     assert len(found) <= 2
     assert all(scored.score > 0 for scored in found)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "expected"),
+    [
+        (r"\binvoice\b", ["list_invoice_items", "sendInvoice", "HTTPInvoiceClient", "pay", "file", "ask"]),
+        (r"\bsend\b.*\binvoice\b", ["sendInvoice", "file"]),
+        (r"^list\b", ["list_invoice_items", "listURLs"]),
+        (r"\bitems$", ["list_invoice_items"]),
+        (r"^sendInvoice$|^file$", ["sendInvoice", "file"]),
+        (r"^list_invoice_items$", ["list_invoice_items"]),
+        (r"\bs3\b", ["getS3Object"]),
+        (r"\burls\b", ["listURLs"]),
+        (r"\bhttp\b", ["HTTPInvoiceClient"]),
+        (r"\binvoic\b", []),
+    ],
+)
+def test_words_begin_and_end_at_underscores_and_humps(pattern: str, expected: list[str]) -> None:
+    """K25: in names, parameters and descriptions; and a pattern for the identifier as it stands fits as before."""
+    tools = [
+        tool("list_invoice_items"),
+        tool("sendInvoice"),
+        tool("HTTPInvoiceClient"),
+        tool("pay", input_schema={"type": "object", "properties": {"invoice_id": {}}}),
+        tool("file", "Works on what send_invoice gave."),
+        tool("ask", "The GitHub of an invoice."),
+        tool("getS3Object"),
+        tool("listURLs"),
+        tool("invoicing"),
+    ]
+    assert sorted(ids(search(pattern, tools))) == sorted(expected)
+
+
+@given(st.lists(st.sampled_from(["send", "Send", "INVOICE", "v2", "s3", "é", "Éa", "名前"]), min_size=1, max_size=6))
+def test_each_part_of_a_snake_case_name_is_a_word(parts: list[str]) -> None:
+    """K25."""
+    catalog = Catalog([tool("_".join(parts)), tool("other")])
+    index = RegexIndex()
+    index.add(list(catalog))
+    name = next(each.id for each in catalog if each.id != "other")
+    for part in parts:
+        assert name in [scored.id for scored in index.search(rf"\b{part}\b", 5)]
+
+
+@pytest.mark.parametrize("form", ["NFC", "NFD"])
+@pytest.mark.parametrize("pattern", ["señal.*", r"\bseñal\b", "se[ñx]al_", "enviar.*é{1}"])
+@pytest.mark.parametrize("written", ["NFC", "NFD"])
+def test_a_pattern_and_a_text_in_another_unicode_form_are_the_same(pattern: str, form: Any, written: Any) -> None:
+    """K25: composed and decomposed letters, on both sides."""
+    tools = [tool(normalize(written, "señal_enviar"), normalize(written, "Enviar una señal café.")), *OFFICE]
+    assert ids(search(normalize(form, pattern), tools))[:1] == [next(iter(Catalog(tools[:1]))).name]
+
+
+JOBS = [tool(f"job_{n}") for n in range(200)]
+
+
+@pytest.mark.parametrize("pattern", ["job.*", "(?=j)|z", "job_*", r"job_\d+", r"\bjob\b", "[a-z]+_[0-9]", "job|xyz.*"])
+def test_a_pattern_that_fits_every_tool_is_flagged(pattern: str) -> None:
+    """K24: five of two hundred that are all alike say nothing, so the answer says how many fit."""
+    pytest.importorskip("regex")
+    hits = search(pattern, JOBS, 5)
+    assert len(hits) == 5
+    assert hits.problem is None
+    assert hits.hint == f"The pattern {pattern!r} fits all 200 tools. Say more of what is sought, like {GOOD!r}."
+    told = ToolSearch(JOBS, "regex").session().handle(ToolCall("a", "search_tools", {"queries": [pattern]}))
+    assert hits.hint in told.content
+    assert told.status == "ok"
+    assert hits.hint in repr(hits)
+    assert hits.hint in unescape(hits._repr_html_())
+
+
+def test_a_pattern_that_fits_nearly_every_tool_is_flagged_and_one_that_tells_tools_apart_is_not() -> None:
+    """K24."""
+    assert "fits 200 of 207 tools" in str(search("job_.*", [*JOBS, *OFFICE], 5).hint)
+    assert search("job_1.*", JOBS, 5).hint is None
+    assert search("send.*", [*JOBS, *OFFICE], 1).hint is None
+    assert search("job.*", JOBS[:5], 5).hint is None  # nothing is left out
+    catalog = Catalog([*JOBS, *OFFICE])
+    index = RegexIndex()
+    index.add(list(catalog))
+    mine = frozenset(["job_1", "job_2", "send_mail"])
+    assert find(catalog, index, "job.*", 1, mine).hint is None
+    assert find(catalog, index, "job.*|send.*", 1, mine).hint == (  # what others have is neither counted nor told
+        f"The pattern 'job.*|send.*' fits all 3 tools. Say more of what is sought, like {GOOD!r}."
+    )

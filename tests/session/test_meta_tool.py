@@ -9,6 +9,7 @@ from toolsearch import Catalog, Session, Settings, SetupError, ToolCall, ToolRes
 from toolsearch.session.meta_tool import read_request
 from toolsearch.testing import FixedIndex
 from toolsearch.tokens import ESTIMATE
+from toolsearch_indexes.hybrid import HybridIndex
 
 
 def defined(name: str, description: str = "", /, **more: Any) -> dict[str, Any]:
@@ -332,3 +333,20 @@ def test_brakes_are_stored_with_the_session() -> None:
     again = search.restore(session.export())
     assert searched(again, query="zzqx").content.startswith("You have searched")
     assert "Stop searching" in searched(again, query="qqjw").content
+
+
+def test_an_answer_says_which_part_of_the_index_took_no_part() -> None:
+    """K29: for the program, in the data of the result; each reason once, however many queries."""
+
+    class Silent:
+        name, width = "silent", 2
+
+        def encode(self, texts: Any, *, query: bool = False) -> Any:
+            if query:
+                raise TimeoutError
+            return [[1.0, 0.0]] * len(texts)
+
+    session = session_with(index=HybridIndex(Silent()))
+    answer = searched(session, queries=["send a mail", "read the mailbox"])
+    assert answer.data["degraded"] == ["searched by words only: TimeoutError"]
+    assert searched(session_with(index="keyword"), queries=["send a mail"]).data["degraded"] == []

@@ -54,8 +54,9 @@ class Hits(Sequence[Hit]):
 
     `unknown` are names in the query that no visible tool has. `near` are the nearest tools when nothing fits: the best
     of the search, or else those with similar names. `problem` says why the query could not be run, `degraded` which
-    part of the index did not take part, and why. `verdict` sums up the confidences: "found", "weak" (the hits may not
-    fit), "none" (there are no hits), or None for an index without confidences. See `search.confidence`.
+    part of the index did not take part, and why, `hint` how to ask better where the hits say little. `verdict` sums up
+    the confidences: "found", "weak" (the hits may not fit), "none" (there are no hits), or None for an index without
+    confidences. See `search.confidence`.
     """
 
     query: str
@@ -66,6 +67,7 @@ class Hits(Sequence[Hit]):
     index_name: str = field(default="", compare=False)
     degraded: str | None = None
     verdict: Verdict | None = None
+    hint: str | None = None
 
     @overload
     def __getitem__(self, at: int) -> Hit: ...
@@ -87,7 +89,7 @@ class Hits(Sequence[Hit]):
             [
                 f"Hits({self.query!r}: {len(self)} by {self.index_name}{f', {self.verdict}' if self.verdict else ''})",
                 *lines,
-                *filter(None, (self.problem, self.degraded)),
+                *filter(None, (self.problem, self.hint, self.degraded)),
             ]
         )
 
@@ -106,7 +108,7 @@ class Hits(Sequence[Hit]):
         near = ", ".join(t.id for t in self.near)
         nothing = "" if rows else f"Nothing fits; nearest: {near}." if near else "Nothing fits."
         doubt = "These may not fit." if self.verdict == "weak" else ""
-        note = " ".join(filter(None, (self.problem or nothing, doubt, self.degraded)))
+        note = " ".join(filter(None, (self.problem or nothing, self.hint, doubt, self.degraded)))
         return table(f"{self.query!r} by {self.index_name}", ("id", "score", "summary", "matched"), rows, note=note)
 
 
@@ -138,12 +140,12 @@ def find(
     hits = [Hit(tool, math.inf, 1.0, (Matched(tool.name, ("name",)),), exact=True) for tool in names.tools][:MOST_HITS]
     near: tuple[Tool, ...] = ()
     outcome: Verdict | None = "found" if hits else None
-    problem = degraded = None
+    problem = degraded = hint = None
     if not names.only and len(hits) < most:
         try:
             others, scored = _search(catalog, index, text, most, among=among, named={h.tool.id for h in hits})
             whole = scored if isinstance(scored, Ranking) else Ranking()
-            degraded = whole.degraded
+            degraded, hint = whole.degraded, whole.hint
             outcome = outcome or verdict([h.confidence for h in others], whole.answerable, sure_from, nothing_below)
             if outcome == "none":
                 others, near = [], tuple(hit.tool for hit in others[:3])
@@ -151,7 +153,8 @@ def find(
         except QueryError as error:
             problem = str(error)
     near = near if hits or near else tuple(_near(catalog, names.unknown or (text,), among))
-    return Hits(text, tuple(hits), names.unknown, near, None if hits else problem, index.name, degraded, outcome)
+    problem = None if hits else problem
+    return Hits(text, tuple(hits), names.unknown, near, problem, index.name, degraded, outcome, hint)
 
 
 def _search(

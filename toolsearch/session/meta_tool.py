@@ -179,6 +179,7 @@ class SearchOutcome:
             "unknown": [n for hits in self.answers for n in hits.unknown],
             "left_out": [t.id for t in self.left_out],
             "unloaded": list(self.evicted),
+            "degraded": list(dict.fromkeys(hits.degraded for hits in self.answers if hits.degraded)),
         }
 
     def line(self, tool: Tool, summary: int = 140) -> str:
@@ -252,6 +253,8 @@ class SearchOutcome:
             quoted = ", ".join(_quoted(name) for name in hits.unknown[:10])
             more = f" and {len(hits.unknown) - 10} more" if len(hits.unknown) > 10 else ""
             lines.append(f"No tool is named {quoted}{more}; search by what it should do.")
+        if hits.hint:
+            lines.append(hits.hint)
         if hits.problem:
             lines.append(hits.problem)
         elif not hits and not hits.unknown:

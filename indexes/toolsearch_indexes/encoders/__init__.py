@@ -68,7 +68,7 @@ def encoded(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> N
     rows = unit_rows(encoder, texts, query=query)
     finite = np.isfinite(rows).all(axis=1)
     if not finite.all():
-        raise not_finite(encoder, texts[int(finite.argmin())])
+        raise not_finite(encoder, None if query else texts[int(finite.argmin())])
     return rows
 
 
@@ -101,10 +101,10 @@ def unit_rows(encoder: Encoder, texts: Sequence[str], *, query: bool = False) ->
     return unit
 
 
-def not_finite(encoder: Encoder, text: str) -> SetupError:
-    """The error for a text whose vector cannot be used."""
-    shown = text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
-    return SetupError(f"the encoder {encoder.name!r} gave values that are not finite for the text {shown!r}")
+def not_finite(encoder: Encoder, text: str | None) -> SetupError:
+    """The error for a text whose vector cannot be used; None for a query, which no log shows."""
+    named = "" if text is None else f" for the text {text if len(text) <= _SHOWN else text[: _SHOWN - 1] + '…'!r}"
+    return SetupError(f"the encoder {encoder.name!r} gave values that are not finite{named}")
 
 
 def warm_up(encoder: Encoder) -> None:

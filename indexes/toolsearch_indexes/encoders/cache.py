@@ -104,7 +104,7 @@ class CachedEncoder:
             self._file.put({key: row.astype("<f4").tobytes() for key, row in right.items()})
         for key, text in missing.items():
             if not np.isfinite(vectors[key]).all():
-                raise not_finite(self._encoder, text)
+                raise not_finite(self._encoder, None if query else text)
         result = np.empty((len(texts), width), np.float32)
         for row_number, key in enumerate(keys):
             result[row_number] = vectors[key]
