@@ -20,7 +20,19 @@ import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from toolsearch.calls import Caller, Status, ToolCall, ToolContext, ToolResult
+from toolsearch.calls import (
+    AudioPart,
+    Caller,
+    ImagePart,
+    JsonPart,
+    Part,
+    ResourcePart,
+    Status,
+    TextPart,
+    ToolCall,
+    ToolContext,
+    ToolResult,
+)
 from toolsearch.catalog import Catalog, Change, Quarantined, Shown, Tool, tool
 from toolsearch.errors import (
     AnswerError,
@@ -60,6 +72,7 @@ __all__ = [
     "Answer",
     "AnswerError",
     "Approve",
+    "AudioPart",
     "CallModel",
     "CallPlan",
     "Caller",
@@ -71,13 +84,17 @@ __all__ = [
     "Finished",
     "Hit",
     "Hits",
+    "ImagePart",
+    "JsonPart",
     "Learned",
     "Matched",
     "MissingExtra",
+    "Part",
     "Paused",
     "Quarantined",
     "QueryError",
     "Reply",
+    "ResourcePart",
     "Scored",
     "Session",
     "Settings",
@@ -86,6 +103,7 @@ __all__ = [
     "StateError",
     "Status",
     "TextDelta",
+    "TextPart",
     "Tool",
     "ToolCall",
     "ToolContext",

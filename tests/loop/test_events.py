@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from toolsearch.calls import Status
+from toolsearch.calls import AudioPart, ImagePart, JsonPart, ResourcePart, Status, TextPart
 from toolsearch.catalog.marks import Kind, Marks
 from toolsearch.errors import StateError
 from toolsearch.events.facts import (
@@ -50,6 +50,12 @@ objects = st.dictionaries(text, json_values, max_size=3)
 times = st.floats(0, 2e9)
 names = st.lists(text, max_size=3).map(tuple)
 usages = st.builds(Usage, *[st.integers(0, 10**9)] * 4)
+parts = st.lists(
+    st.builds(TextPart, text) | st.builds(JsonPart, json_values) | st.builds(ImagePart, text, text)
+    | st.builds(AudioPart, st.binary(max_size=9), text)
+    | st.builds(ResourcePart, text, text, text, st.none() | text, st.none() | text, text),
+    max_size=2,
+).map(tuple)  # fmt: skip
 asked = st.builds(
     JudgedCall, ids, text, json_values, st.sampled_from(["tool", "search", "answered"]), text, text,
     st.none() | objects,
@@ -65,7 +71,7 @@ facts = st.one_of(
     st.builds(ToolsFound, ids, names, names, objects),
     st.builds(ToolsRevealed, names, objects),
     st.builds(ToolsUnloaded, names, names, objects),
-    st.builds(ToolReturned, ids, st.sampled_from(get_args(Status)), text, json_values, text, times, times),
+    st.builds(ToolReturned, ids, st.sampled_from(get_args(Status)), text, json_values, text, times, times, parts),
     st.builds(ToolWaiting, ids, text, text, text, st.none() | times, json_values, times),
     st.builds(ToolApproved, ids, st.none() | objects, text, text, times),
     st.builds(ToolDenied, ids, text, text, st.booleans(), times),
@@ -146,6 +152,13 @@ FORMAT_1: list[dict[str, Any]] = [
     {
         "v": 1, "fact": "ToolReturned", "call_id": "c", "status": "ok", "content": "3", "data": 3, "by": "layer",
         "seconds": 2.0, "at": 1.5,
+        "parts": [
+            {"type": "text", "text": "a"}, {"type": "image", "data": "QUJD", "media_type": "image/png"},
+            {"type": "audio", "data": "QUJD", "media_type": "audio/wav"},
+            {"type": "resource", "uri": "u", "media_type": "m", "name": "n", "text": "t", "data": "QUJD",
+             "description": "d"},
+            {"type": "json", "value": {"n": 1}},
+        ],
     },
     {
         "v": 1, "fact": "ToolWaiting", "call_id": "c", "kind": "question", "question": "q", "by": "layer",
@@ -172,6 +185,18 @@ def test_the_keys_of_a_journal_are_these_whatever_classes_and_fields_are_called(
         for each in dataclasses.fields(event):
             default = None if each.default is dataclasses.MISSING else each.default
             assert getattr(event, each.name) != default, f"{each.name} of {event!r} is not set above"
+
+
+def test_a_journal_from_before_there_were_parts_is_read() -> None:
+    line = {"v": 1, "fact": "ToolReturned", "call_id": "c", "status": "ok", "content": "3"}
+    assert read_events([line]) == [ToolReturned("c", "ok", "3")]
+
+
+@pytest.mark.parametrize("part", [{"type": "hologram"}, "text", {"type": "text", "size": 3}, 7, None])
+def test_a_part_that_is_none_is_refused(part: Any) -> None:
+    line = {"v": 1, "fact": "ToolReturned", "call_id": "c", "status": "ok", "content": "3", "parts": [part]}
+    with pytest.raises(StateError, match="fact 0 of the journal, a ToolReturned, cannot be read"):
+        read_events([line])
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from toolsearch.calls import Status, ToolCall
+from toolsearch.calls import Part, Status, ToolCall
 from toolsearch.catalog.marks import DEFAULT_MARKS, Marks
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
@@ -195,6 +195,8 @@ class ToolsUnloaded:
 class ToolReturned:
     """The one answer to a call. `content` is for the model, `data` for the program.
 
+    `parts` are those of the result; none if the content says it all. `data` holds nothing that the parts hold.
+
     `by` is empty if the tool itself answered. It is "session" for a call that cannot run (unknown, not loaded, wrong
     arguments), "person" for a decision, "loop" for a call that was stopped or interrupted or whose tool has changed,
     and otherwise the name of the layer that answered.
@@ -207,6 +209,7 @@ class ToolReturned:
     by: str = ""
     seconds: float = 0.0
     at: float = 0.0
+    parts: tuple[Part, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

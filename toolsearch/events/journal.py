@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from toolsearch.calls.parts import cleaned_part, is_part, read_part, stored_part
 from toolsearch.catalog.marks import DEFAULT_MARKS, MARK_NAMES, Marks
 from toolsearch.errors import StateError
 from toolsearch.events.facts import (
@@ -51,7 +52,7 @@ _STORED: dict[str, tuple[type[Any], str]] = {
     "ToolsFound": (ToolsFound, "call_id loaded unloaded session"),
     "ToolsRevealed": (ToolsRevealed, "loaded session"),
     "ToolsUnloaded": (ToolsUnloaded, "unloaded told session"),
-    "ToolReturned": (ToolReturned, "call_id status content data by seconds at"),
+    "ToolReturned": (ToolReturned, "call_id status content data by seconds at parts"),
     "ToolWaiting": (ToolWaiting, "call_id kind question by expires_at data at"),
     "ToolApproved": (ToolApproved, "call_id arguments remember actor at answer"),
     "ToolDenied": (ToolDenied, "call_id reason actor expired at"),
@@ -101,6 +102,8 @@ def _plain(value: Any) -> dict[str, object]:
             item = _plain(item)
         elif key == "calls" and isinstance(item, tuple):
             item = [_plain(call) for call in item]
+        elif key == "parts":
+            item = [stored_part(part) if is_part(part) else part for part in item]
         data[key] = plain_json(item)
     if isinstance(value, JudgedCall):
         data.update(_plain_marks(value.marks))
@@ -125,6 +128,8 @@ def read_event(line: JsonObject, at: int) -> Event:
     try:
         if kind is ModelReplied and "calls" in data:
             data["calls"] = tuple(_judged_call(call) for call in data["calls"])
+        if kind is ToolReturned and "parts" in data:
+            data["parts"] = [read_part(part) for part in data["parts"]]
         if kind is ModelCalled and "usage" in data:
             data["usage"] = _from_data(Usage, data["usage"])
         event: Event = _from_data(kind, data)
@@ -186,9 +191,15 @@ def _cleaned(value: T) -> T:
         if isinstance(item, Usage):
             continue
         if key in _TUPLES:
-            new: Any = tuple([_cleaned(each) if isinstance(each, JudgedCall) else plain_json(each) for each in item])
+            new: Any = tuple([_cleaned_item(each) for each in item])
         else:
             new = plain_json(item)
         if new is not item:
             changed[name] = new
     return dataclasses.replace(value, **changed) if changed else value  # type: ignore[type-var]
+
+
+def _cleaned_item(item: Any) -> Any:
+    if isinstance(item, JudgedCall):
+        return _cleaned(item)
+    return cleaned_part(item) if is_part(item) else plain_json(item)

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator
 from dataclasses import replace
 from typing import TypeAlias
 
+from toolsearch.calls import ImagePart
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import Answers, Compacted, Message, ModelReplied, Note, Noted, Reply, UserSaid, is_reply
 from toolsearch.events.requests import CallModel
@@ -142,7 +143,7 @@ class _History:
         tokens = 0
         if self.tokens is not None:
             tokens = self.count(_text(message))
-            tokens += PART_TOKENS * len(message.parts) if isinstance(message, UserSaid) else 0
+            tokens += PART_TOKENS * _parts(message)
         return (0 if isinstance(message, Note) else 1), tokens
 
     def _summary(self, request: CallModel, leaving: list[Message]) -> Generator[CallModel, Reply, str]:
@@ -188,6 +189,17 @@ def _last_cut(turn: TurnView) -> tuple[Compacted, int]:
             return fact, failed
         failed += isinstance(fact, Noted) and fact.layer == _History.name
     return Compacted(0), failed
+
+
+def _parts(message: Message) -> int:
+    """The number of its parts that are not text."""
+    match message:
+        case UserSaid():
+            return len(message.parts)
+        case Answers():
+            return sum(1 for result in message.results for part in result.parts if isinstance(part, ImagePart))
+        case _:
+            return 0
 
 
 def _text(message: Message) -> str:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Literal, TypeAlias
 
 from toolsearch.calls import ToolResult
+from toolsearch.calls.returned import read_result
 from toolsearch.errors import SetupError
 from toolsearch.events import synthetic
 from toolsearch.events.facts import JudgedCall, Noted
@@ -22,7 +23,6 @@ from toolsearch.events.turn_view import TurnView, is_one_of
 from toolsearch.layers._shared import result_of
 from toolsearch.protocols import Do, Layer, Record, RoundSteps, ToolAnswer, ToolSteps
 from toolsearch.support import checks
-from toolsearch.support.text import text_of
 
 __all__ = ["Completed", "Denied", "Phase", "Ready", "preflight"]
 
@@ -136,7 +136,7 @@ def _note_of(verdict: PreflightVerdict) -> dict[str, str]:
         case Denied():
             return {"outcome": "denied", "reason": verdict.reason}
         case Completed():
-            return {"outcome": "completed", "output": text_of(verdict.output)}
+            return {"outcome": "completed", "output": read_result("", "", verdict.output).content}
 
 
 def _verdict_in(turn: TurnView, call_id: str) -> PreflightVerdict | None:
@@ -156,4 +156,4 @@ def _verdict_in(turn: TurnView, call_id: str) -> PreflightVerdict | None:
 def _answer(call: JudgedCall, verdict: Denied | Completed) -> ToolResult:
     if isinstance(verdict, Denied):
         return synthetic.refused(call, verdict.reason)
-    return ToolResult(call.id, call.name, "ok", text_of(verdict.output), verdict.output)
+    return read_result(call.id, call.name, verdict.output)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
+from toolsearch.calls import JsonPart, Part, ResourcePart, TextPart
 from toolsearch.errors import SetupError, ToolSearchError
 from toolsearch.events.facts import (
     Answers,
@@ -225,7 +226,22 @@ def _rewritten_reply(reply: R, function: Text) -> R:
 
 
 def _rewritten_result(result: ToolReturned, function: Text) -> ToolReturned:
-    return replace(result, content=function(result.content), data=_deep(result.data, function))
+    parts = tuple([_rewritten_part(part, function) for part in result.parts])
+    return replace(result, content=function(result.content), data=_deep(result.data, function), parts=parts)
+
+
+def _rewritten_part(part: Part, function: Text) -> Part:
+    """A part with other texts; images and other data stay."""
+    match part:
+        case TextPart():
+            return TextPart(function(part.text))
+        case JsonPart():
+            return JsonPart(_deep(part.value, function))
+        case ResourcePart():
+            texts = {name: function(getattr(part, name)) for name in ("uri", "name", "description")}
+            return replace(part, text=None if part.text is None else function(part.text), **texts)
+        case _:
+            return part
 
 
 def _redacted(fact: Event, function: Text) -> Event:

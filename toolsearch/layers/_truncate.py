@@ -3,43 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from toolsearch.calls import ToolResult
+from toolsearch.calls import AudioPart, ImagePart, ToolResult
+from toolsearch.calls.returned import read_result
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import ToolWaiting
 from toolsearch.events.requests import Call
 from toolsearch.layers._shared import setting_for
 from toolsearch.protocols import Layer, ToolSteps
 from toolsearch.support import checks
-from toolsearch.support.text import text_of
+from toolsearch.support.base64_data import without_data, without_urls
 
 __all__ = ["truncate"]
 
 LEAST = 200  # characters, so that a note has room
 SMALL = 40  # characters; what would be shorter is left out
 ENOUGH = 200  # characters of a member of an object, before the next one gets any
-
-_URL = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,(?P<data>[A-Za-z0-9+/_-]{32,}={0,2})")
-_BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]{128,}={0,2}\s*")  # a hash is shorter
-_PAYLOADS = ("data", "blob", "base64", "b64_json")
-_TYPES = ("mimeType", "mime_type", "media_type", "mediaType", "type")
-# Types of contents as MCP and the providers have them. In a list with one of these, an item of another type is unknown.
-_CONTENTS = (
-    "text",
-    "image",
-    "audio",
-    "resource",
-    "resource_link",
-    "image_url",
-    "input_image",
-    "input_text",
-    "document",
-)
-
 
 JsonContainer: TypeAlias = list[Any] | dict[str, Any]
 
@@ -49,8 +31,8 @@ def truncate(characters: int = 12_000, *, tools: Mapping[str, int] | None = None
 
     `tools` sets other limits for some tools, by id or name. Text is cut at the end of a line; in JSON, elements of
     lists and members of objects are left out, so that it stays valid. Images and other data in Base64 become a
-    placeholder that names type and size, whatever the limit. `ToolResult.data` stays as it is, and so do answers to
-    searches.
+    placeholder that names type and size, whatever the limit. `ToolResult.data` stays as it is, and so do images and
+    sound among its `parts`, and answers to searches.
     """
     own = checks.table("tools", tools, "numbers of characters", none=True)
     for name, most in {"characters": characters, **{f"tools[{name!r}]": most for name, most in own.items()}}.items():
@@ -73,7 +55,11 @@ class _Truncate:
         result = _as_result(result, call)
         most = setting_for(call.judged, self.tools, self.characters)
         content = _shortened(result.content, most)
-        return result if content == result.content else replace(result, content=content)
+        if content == result.content:
+            return result
+        # What was cut from the text is not kept in the parts either.
+        parts = tuple([part for part in result.parts if isinstance(part, ImagePart | AudioPart)])
+        return replace(result, content=content, parts=parts)
 
     def __repr__(self) -> str:
         return f"truncate({self.characters})"
@@ -86,19 +72,19 @@ def _is_nothing(result: object) -> bool:
 
 def _as_result(result: object, call: Call) -> ToolResult:
     """What an inner layer returned, as a result."""
-    return result if isinstance(result, ToolResult) else call.answer("ok", text_of(result), result)
+    return result if isinstance(result, ToolResult) else read_result(call.judged.id, call.judged.name, result)
 
 
 def _shortened(text: str, most: int) -> str:
     value = _json(text)
     if value is not None:
-        shown = _without_data(value)
+        shown = without_data(value)
         if shown != value:
             value, text = shown, _dumped(shown)
         if most and len(text) > most and (cut := _cut_json(value, text, most)) is not None:
             return cut
     else:
-        text = _without_urls(text)
+        text = without_urls(text)
     return text if not most or len(text) <= most else _cut_text(text, most)
 
 
@@ -115,50 +101,6 @@ def _json(text: str) -> JsonContainer | None:
 
 def _dumped(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
-
-
-# -- binary data -------------------------------------------------------------------------------------------------
-
-
-def _placeholder(kind: object, characters: int) -> str:
-    """The text that replaces data in Base64."""
-    return f"<{kind or 'binary data'}, {characters * 3 // 4:,} bytes, not shown>"
-
-
-def _without_urls(text: str) -> str:
-    return _URL.sub(lambda match: _placeholder(match["type"], len(match["data"])), text)
-
-
-def _without_data(value: object, kind: object = None) -> Any:
-    """The value with placeholders for data; `kind` is the type that an outer object names."""
-    if isinstance(value, str):
-        return _without_urls(value)
-    if isinstance(value, list):
-        contents = sum(1 for item in value if _type(item) in _CONTENTS)
-        return [_without_data(_known(item) if contents else item, kind) for item in value]
-    if not isinstance(value, dict):
-        return value
-    kind = next((value[key] for key in _TYPES if isinstance(value.get(key), str) and value[key] != "base64"), kind)
-    return {
-        key: _placeholder(kind, len(item))
-        if kind and key in _PAYLOADS and isinstance(item, str) and _BASE64.fullmatch(item)
-        else _without_data(item, kind)
-        for key, item in value.items()
-    }
-
-
-def _type(item: object) -> object:
-    return item.get("type") if isinstance(item, dict) else None
-
-
-def _known(item: object) -> object:
-    """A content of a message; one of an unknown type becomes a placeholder."""
-    kind = item.get("type") if isinstance(item, dict) else None
-    if not isinstance(item, dict) or not isinstance(kind, str) or kind in _CONTENTS:
-        return item
-    if any(isinstance(item.get(key), str) for key in _PAYLOADS):
-        return item
-    return f"<content of the unknown type {kind[:80]!r}, {len(_dumped(item)):,} characters, not shown>"
 
 
 # -- cutting -----------------------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from toolsearch.calls import ToolCall, ToolResult
+from toolsearch.calls.returned import read_result
 from toolsearch.errors import SetupError
 from toolsearch.events import synthetic
 from toolsearch.events.facts import JudgedCall, Reply, ToolsFound, ToolWaiting
@@ -26,7 +27,6 @@ from toolsearch.protocols import Layer, Model
 from toolsearch.session.call_plans import CallPlan
 from toolsearch.session.session import Session
 from toolsearch.support.context import in_call
-from toolsearch.support.text import text_of
 from toolsearch.support.threads import TIMEOUT_SECONDS, StopFlag, in_thread, start
 
 __all__ = ["Activity", "CallOutcome", "FunctionActivity", "ModelActivity", "ToolActivity"]
@@ -298,7 +298,7 @@ def _checked_result(call: Call, result: object) -> ToolResult | ToolWaiting:
     if result is None:
         return synthetic.unanswered(call.judged)
     if not isinstance(result, ToolResult | ToolWaiting):
-        return call.answer("ok", text_of(result), result)
+        return read_result(call.judged.id, call.judged.name, result)
     return result
 
 

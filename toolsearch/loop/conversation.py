@@ -20,7 +20,7 @@ import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from toolsearch.calls import Caller, ToolCall
+from toolsearch.calls import Caller, JsonPart, ToolCall
 from toolsearch.errors import SetupError, StateError
 from toolsearch.events import synthetic
 from toolsearch.events.facts import (
@@ -160,11 +160,11 @@ class Conversation:
         reply = next(m for _, m in reversed(self._messages) if isinstance(m, ModelReplied))
         results = {result.call_id: result for result in answers.results}
         if done := [call for call in reply.calls if call.marks.terminal and results[call.id].status == "ok"]:
-            return self._end(results[done[-1].id].content, "terminal tool", results[done[-1].id].data)
+            return self._end(results[done[-1].id].content, "terminal tool", _value_of(results[done[-1].id]))
         direct = all(call.marks.return_direct and results[call.id].status == "ok" for call in reply.calls)
         if direct:
             text = "\n\n".join(result.content for result in answers.results)
-            return self._end(text, "returned directly", answers.results[-1].data)
+            return self._end(text, "returned directly", _value_of(answers.results[-1]))
         return None
 
     def _end(self, text: str, reason: str, value: object = None) -> Finished:
@@ -326,3 +326,8 @@ class Conversation:
     def __repr__(self) -> str:
         state = "running" if self._running else "idle"
         return f"Conversation({self.id!r}, {state}, {len(self._journal)} facts, {len(self._messages)} messages)"
+
+
+def _value_of(result: ToolReturned) -> object:
+    """A result as a value for the program: its data, or else the JSON among its parts."""
+    return next((part.value for part in result.parts if isinstance(part, JsonPart)), result.data)

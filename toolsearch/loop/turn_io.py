@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from toolsearch.calls import Caller, ToolResult, actor_of
+from toolsearch.calls.returned import data_to_store, parts_to_store
 from toolsearch.events.facts import Compacted, Event, JudgedCall, TextDelta, ToolReturned
 from toolsearch.events.turn_view import TurnView
 from toolsearch.loop.activities import Activity, FunctionActivity
@@ -131,8 +132,11 @@ class TurnIO:
             yield from self.record(*each.facts, *answer)
 
     def _answer_fact(self, call: JudgedCall, result: ToolResult, by: str, seconds: float = 0.0) -> ToolReturned:
-        data = result.data if _is_plain(result.data) else None
-        return ToolReturned(call.id, result.status, result.content, data, by, seconds, self.now())
+        data = data_to_store(result)
+        if not _is_plain(data):
+            data = None
+        parts = parts_to_store(result)
+        return ToolReturned(call.id, result.status, result.content, data, by, seconds, self.now(), parts)
 
     def _with_time(self, event: Event) -> Event:
         """The fact with the time; layers do not know it and leave it out."""

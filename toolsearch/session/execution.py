@@ -8,15 +8,15 @@ import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable
-from dataclasses import replace
 
-from toolsearch.calls import STATUSES, Caller, ToolContext, ToolResult
+from toolsearch.calls import STATUSES, Caller, Status, ToolContext, ToolResult
+from toolsearch.calls.returned import read_result
 from toolsearch.catalog.functions import adrained, context_parameters, drained, in_async, is_async
 from toolsearch.errors import SetupError
 from toolsearch.protocols import ToolRunner
 from toolsearch.schemas.validation import ArgumentsError
 from toolsearch.session.call_plans import CallPlan, misfit
-from toolsearch.support.text import clean, text_of
+from toolsearch.support.text import clean
 
 __all__ = ["Execution", "reason_of"]
 
@@ -108,14 +108,12 @@ class Execution:
 
     def _result_of(self, value: object) -> ToolResult:
         call = self._call
-        result = value if isinstance(value, ToolResult) else ToolResult(call.id, call.name, "ok", "", value)
-        content: object = value.content if isinstance(value, ToolResult) else value
         try:
-            text = text_of(content)
+            return read_result(call.id, call.name, value)
         except Exception as error:
-            text = f"{call.name!r} ran, but what it returned cannot be shown: {reason_of(error)}. Do not run it again."
-        status = result.status if result.status in STATUSES else "failed"
-        return replace(result, call_id=call.id, name=call.name, status=status, content=text)
+            why = f"what it returned cannot be shown: {reason_of(error)}"
+            status: Status = value.status if isinstance(value, ToolResult) and value.status in STATUSES else "ok"
+            return ToolResult(call.id, call.name, status, f"{call.name!r} ran, but {why}. Do not run it again.", value)
 
     def _result_of_error(self, error: BaseException) -> ToolResult:
         call = self._call

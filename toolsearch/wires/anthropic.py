@@ -14,7 +14,8 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from toolsearch.calls import ToolCall, ToolResult
+from toolsearch.calls import Part, ToolCall, ToolResult
+from toolsearch.calls.parts import shown_image
 from toolsearch.catalog.tools import Shown
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, TextDelta, ToolReturned, Usage, UserSaid
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 WIRE = "anthropic"
+
+IMAGE_BYTES = 5_000_000  # the provider refuses a request with a larger image
 
 
 def tools_for(session: ShowsTools, *, description_characters: int | None = None) -> list[dict[str, Any]]:
@@ -92,7 +95,7 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
         {
             "type": "tool_result",
             "tool_use_id": clean(call.id),
-            "content": clean(result.content),
+            "content": _content(clean(result.content), result.parts if result.ok else ()),
             **({} if result.ok else {"is_error": True}),
         }
         for call, result in answered_calls(answered)
@@ -214,8 +217,31 @@ def _text_blocks(text: str) -> list[dict[str, Any]]:
 
 
 def _result(result: ToolReturned) -> dict[str, Any]:
-    block = {"type": "tool_result", "tool_use_id": legal_name(result.call_id), "content": result.content}
-    return block if result.status == "ok" else {**block, "is_error": True}
+    ok = result.status == "ok"
+    content = _content(result.content, result.parts if ok else ())
+    block = {"type": "tool_result", "tool_use_id": legal_name(result.call_id), "content": content}
+    return block if ok else {**block, "is_error": True}
+
+
+def _content(text: str, parts: Iterable[Part]) -> str | list[dict[str, Any]]:
+    """The content of a result: its text, or where images are among its parts, blocks with each image in its place.
+
+    In an error the provider takes text only.
+    """
+    blocks: list[dict[str, Any]] = []
+    behind: list[dict[str, Any]] = []  # images whose placeholder a layer has cut or changed
+    for part in parts:
+        if (image := shown_image(part, IMAGE_BYTES)) is None:
+            continue
+        mark, media_type, data = image
+        block = {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
+        before, found, after = text.partition(mark)
+        if found:
+            blocks += [*_text_blocks(before.strip("\n")), block]
+            text = after
+        else:
+            behind.append(block)
+    return [*blocks, *_text_blocks(text.strip("\n")), *behind] if blocks or behind else text
 
 
 class _Pieces:

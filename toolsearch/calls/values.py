@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from toolsearch.calls.parts import Part
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 
 __all__ = [
+    "STATUSES",
     "Caller",
     "Status",
     "ToolCall",
@@ -61,7 +63,9 @@ class ToolCall:
 class ToolResult:
     """The one answer to one call. `content` is what the model reads; `data` is for the program.
 
-    If the tool raised an exception, `data` is that exception.
+    `data` is what the tool returned, or the exception that it raised. `parts` are the text, images, sound, resources
+    and JSON of a result that has parts; then `content` is their text, with a placeholder for what is not text. `found`
+    has the tools that this answer made callable from the next request on: the id of each, and the name to call it by.
     """
 
     call_id: str
@@ -69,6 +73,8 @@ class ToolResult:
     status: Status
     content: str
     data: Any = field(default=None, compare=False)
+    parts: tuple[Part, ...] = ()
+    found: Mapping[str, str] = field(default_factory=dict, hash=False)
 
     @property
     def ok(self) -> bool:
