@@ -4,5 +4,5 @@ checks      options a program passes, checked        text        valid UTF-8, pl
 threads     threads that never keep a program alive  context     which conversation and call the code works for
 plugins     entry points by name                     redaction   secrets out of texts that are shown
 html        tables for a notebook                    json_types  names for JSON as types
-base64_data  placeholders for data in Base64     bounded_cache   a cache bounded by the weight of its values
+base64_data placeholders for data in Base64          bounded_cache   a cache bounded by the weight of its values
 """
