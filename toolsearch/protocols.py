@@ -253,7 +253,10 @@ class NamedLayer(Protocol):
 
 @runtime_checkable
 class GateLayer(Protocol):
-    """Optional: with `gate = True` a layer judges calls; if it raises, no call of the round runs."""
+    """Optional: with `gate = True` a layer judges calls; if it raises, no call of the round runs.
+
+    With `gate = False` nothing depends on it: if it raises, this is logged, and the step is done without it.
+    """
 
     @property
     def gate(self) -> bool: ...

@@ -1472,11 +1472,60 @@ def raising(seam: str, when: str, **marks: Any) -> Seam:
 @pytest.mark.parametrize("when", ["before", "own work", "after"])
 @pytest.mark.parametrize("seam", ["run", "round", "model"])
 def test_a_layer_that_raises_ends_the_run_whole(drive: Any, seam: str, when: str) -> None:
-    """Design, seams 12."""
+    """Design, seams 12; PG-5: nobody knows whether it protects something, so nothing is done in its place."""
     made = agent([("echo", {})], "Done.", tools=[ECHO], layers=[raising(seam, when)])
     with pytest.raises(LookupError, match="a layer's bug"):
         drive(made, "Go", conversation_id="s")
     is_whole(made)
+
+
+@pytest.mark.parametrize("when", ["before", "own work", "after"])
+@pytest.mark.parametrize("seam", ["run", "round", "model", "tool"])
+def test_a_layer_on_which_nothing_depends_is_skipped_if_it_raises(
+    drive: Any, seam: str, when: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """PG-5: it says so with `gate = False`; the step is done without it, once, and the failure is logged."""
+    ran: list[str] = []
+    tools = [defined("p", lambda: ran.append("p"))]
+    inner: list[Any] = []
+
+    def watch(given: Any) -> Steps:
+        inner.append((yield given))
+        return inner[-1]
+
+    layers = [raising(seam, when, gate=False), Seam(seam, watch)]
+    made = agent([("p", {})], "Done.", tools=tools, layers=layers)
+    assert drive(made, "Go", conversation_id="s").text == "Done."
+    assert ran == ["p"]
+    assert set(statuses(made).values()) == {"ok"}
+    assert len(inner) == (2 if seam == "model" else 1)
+    assert f"around_{seam} of" in caplog.text
+    assert "the step is done without it" in caplog.text
+    assert "a layer's bug" in caplog.text
+    is_whole(made)
+
+
+def test_a_skipped_layer_hides_no_error_of_the_step(drive: Any) -> None:
+    """PG-5: what the model raised is raised, even if the layer fails while it handles that."""
+
+    def clumsy(given: Any) -> Steps:
+        try:
+            return (yield given)
+        except Exception:
+            raise LookupError("a layer's bug") from None
+
+    made = agent(PermissionError("no key"), tools=[ECHO], layers=[Seam("model", clumsy, gate=False)])
+    with pytest.raises(PermissionError, match="no key"):
+        drive(made, "Go", conversation_id="s")
+    is_whole(made)
+
+
+@pytest.mark.parametrize("name", ["logs", "otel", "log_model"])
+def test_the_layers_that_only_watch_say_that_nothing_depends_on_them(name: str) -> None:
+    """PG-5."""
+    from toolsearch import layers
+
+    assert getattr(layers, name)().gate is False
 
 
 @pytest.mark.parametrize("when", ["before", "own work", "after"])

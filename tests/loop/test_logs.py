@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsearch import SetupError, ToolContext, ToolSearch, tool
-from toolsearch.layers import LogFilter, approval, logs
+from toolsearch.layers import LogFilter, approval, follow_ups, log_model, logs, retry
 from toolsearch.loop.agent import Agent
 from toolsearch.support.context import Scope, scope
 from toolsearch.support.redaction import excerpt, redacted, visible
@@ -125,6 +125,56 @@ def test_nothing_is_logged_where_the_level_is_higher(drive: Any, records: Record
     logging.getLogger("toolsearch").setLevel(logging.WARNING)
     drive(Agent(ScriptedModel([("look", {"at": 1})]), SEARCH), "Look")
     assert [line for line in records.lines if "looking" not in line] == []
+
+
+# -- what a model is sent and replies --------------------------------------------------------------------------------
+
+
+def test_each_request_to_a_model_and_its_reply_are_records(drive: Any, records: Records) -> None:
+    """BK-3: in every round, at the level that was chosen, with ids and without secrets."""
+    logging.getLogger("toolsearch").setLevel(logging.DEBUG)
+    model = ScriptedModel([("c1", "look", {"at": 7, "password": "hunter2"})], "Seen.\nINFO s1 - forged")
+    agent = Agent(model, SEARCH, system="Be brief.", layers=[log_model(level=logging.INFO)])
+    drive(agent, "Look, my token=abc", conversation_id="s1")
+    told = [line for line in records.lines if line.startswith(("INFO s1 - request", "INFO s1 - reply"))]
+    head = "to scripted: {} messages; 2 tools: look, pay\n    system: Be brief.\n    user: Look, my token=[redacted]"
+    assert told[0] == "INFO s1 - request 1 " + head.format(1)
+    assert told[1].startswith("INFO s1 - reply 1: 1 calls; ")
+    assert told[1].endswith('tokens; tool_calls\n    call c1 look: {"at": 7, "password": "[redacted]"}')
+    assert told[2] == "INFO s1 - request 2 " + head.format(3) + (
+        '\n    call c1 look: {"at": 7, "password": "[redacted]"}\n    result c1 ok: seen 7, token=[redacted]'
+    )
+    assert told[3].endswith("100 + 10 tokens; stop\n    assistant: Seen.\n      INFO s1 - forged")
+    assert "hunter2" not in "".join(records.lines)
+
+
+def test_a_request_that_fails_is_a_record_and_the_helpers_calls_are(drive: Any, records: Records) -> None:
+    """BK-3."""
+    layers = [retry(seconds=0), follow_ups(), log_model(level=logging.INFO)]
+    model = ScriptedModel(ConnectionError("password=x"), "Hello.", "- Why?")
+    drive(Agent(model, SEARCH, layers=layers), "Hello", conversation_id="s1")
+    told = [line.partition(" - ")[2].partition(":")[0] for line in records.lines]
+    assert [line for line in told if line.startswith(("request", "reply"))] == [
+        "request 1 to scripted", "request 1 failed", "request 1 to scripted", "reply 1",
+        "request 1 (follow_ups) to scripted", "reply 1 (follow_ups)",
+    ]  # fmt: skip
+
+
+def test_no_request_is_logged_below_its_level_nor_if_its_redaction_fails(drive: Any, records: Records) -> None:
+    """BK-3: the default level is DEBUG; a redaction that fails lets nothing through and ends no turn."""
+
+    def fails(text: str) -> str:
+        raise ValueError(text)
+
+    drive(Agent(ScriptedModel("Hi."), SEARCH, layers=[log_model()]), "Hello", conversation_id="s1")
+    assert not [line for line in records.lines if "request" in line]
+    layer = log_model(level=logging.INFO, redact=fails)
+    assert drive(Agent(ScriptedModel("Hi."), SEARCH, layers=[layer]), "Hello", conversation_id="s1").text == "Hi."
+    told = "".join(records.lines)
+    assert "user: [not shown: redaction failed, ValueError]" in told
+    assert "Hello" not in told
+    with pytest.raises(SetupError, match="characters must be a whole number of at least 1, not 0"):
+        log_model(characters=0)
 
 
 def test_logs_may_be_replaced_and_says_what_it_cannot_use() -> None:

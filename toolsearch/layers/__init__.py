@@ -20,7 +20,7 @@ time and money
     timeout      how long a tool, a model or a turn may take
     usage        quotas, and what model calls cost
 watching
-    logs         a line per round, with ids and without secrets
+    logs         a line per round, with ids and without secrets; each request to a model and its reply
     trace        an observer that shows a person what happens; its words are in narration
     otel         spans and metrics of OpenTelemetry
 of your own
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from toolsearch.layers._history import history
     from toolsearch.layers._interaction import interaction
     from toolsearch.layers._limits import limits
-    from toolsearch.layers._logs import LogFilter, logs
+    from toolsearch.layers._logs import LogFilter, log_model, logs
     from toolsearch.layers._memory import memory
     from toolsearch.layers._otel import Telemetry, otel
     from toolsearch.layers._plain import after, before
@@ -85,6 +85,7 @@ __all__ = [
     "interaction",
     "is_transient",
     "limits",
+    "log_model",
     "logs",
     "memory",
     "otel",
@@ -109,7 +110,7 @@ __all__ = [
 _NAMES = {
     "_approval": "Policy",
     "_follow_ups": "follow_ups_of",
-    "_logs": "LogFilter",
+    "_logs": "LogFilter log_model",
     "_otel": "Telemetry",
     "_plain": "after before",
     "_preflight": "Completed Denied Ready",

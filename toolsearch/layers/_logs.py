@@ -1,25 +1,40 @@
 """Logs by the standard library: a line per round and one at the end of a run, with ids on every record, no secrets.
 
-At INFO there are names, statuses, times and tokens. Arguments and results are at DEBUG, redacted and cut.
+At INFO there are names, statuses, times and tokens. Arguments and results are at DEBUG, redacted and cut. `log_model`
+logs what a model is sent and what it replies, at a level of your choice.
 """
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from toolsearch.calls import ToolResult
-from toolsearch.events.facts import Event, JudgedCall, ModelCalled, ModelReplied, ToolReturned, ToolStarted, ToolWaiting
-from toolsearch.events.requests import Finished, Paused, Round, Run
+from toolsearch.calls import ToolCall, ToolResult
+from toolsearch.events.facts import (
+    Answers,
+    Event,
+    JudgedCall,
+    Message,
+    ModelCalled,
+    ModelReplied,
+    Note,
+    Reply,
+    ToolReturned,
+    ToolStarted,
+    ToolWaiting,
+    UserSaid,
+    is_reply,
+)
+from toolsearch.events.requests import CallModel, Finished, Paused, Round, Run
 from toolsearch.events.turn_view import TurnView
-from toolsearch.protocols import AnswersById, Layer, RoundSteps, RunSteps
+from toolsearch.protocols import AnswersById, Layer, ModelSteps, RoundSteps, RunSteps
 from toolsearch.support import checks
 from toolsearch.support.context import scope
 from toolsearch.support.redaction import excerpt, redacted, visible
 from toolsearch.support.text import legal_name, text_of
 
-__all__ = ["LogFilter", "logs"]
+__all__ = ["LogFilter", "log_model", "logs"]
 
 log = logging.getLogger("toolsearch")
 
@@ -69,6 +84,7 @@ def logs(*, characters: int = 400) -> Layer:
 
 class _Logs:
     name = "logs"
+    gate = False
 
     def __init__(self, characters: int) -> None:
         self.characters = characters
@@ -143,3 +159,95 @@ def _latest(turn: TurnView) -> Iterator[Event]:
             return
         replied = replied or isinstance(fact, ModelReplied)
         yield fact
+
+
+# -- what goes to a model and comes from it --------------------------------------------------------------------------
+
+
+def log_model(*, level: int = logging.DEBUG, characters: int = 400, redact: Callable[[str], str] = redacted) -> Layer:
+    """A layer that logs each request to the model and each reply, to the logger "toolsearch" at that `level`.
+
+    Every text of a request and a reply is redacted and cut to that many `characters`. `redact` takes a text and returns
+    what may be seen of it. The layer sees what the layers outside it leave, so put it last in the list.
+    """
+    checks.whole("level", level)
+    checks.whole("characters", characters)
+    checks.function("redact", redact, "from a text to what may be seen of it")
+    log.addFilter(_FILTER)
+    return _ModelLog(level, characters, redact)
+
+
+class _ModelLog:
+    name = "log_model"
+    gate = False
+
+    def __init__(self, level: int, characters: int, redact: Callable[[str], str]) -> None:
+        self.level, self.characters = level, characters
+        self._redact = redact
+
+    def around_model(self, request: CallModel) -> ModelSteps:
+        if not log.isEnabledFor(self.level):
+            return (yield request)
+        number = f"{len(request.turn.replies) + 1}"
+        if request.purpose != "chat":
+            number += f" ({request.purpose})"
+        names = ", ".join(tool.name for tool in request.tools)
+        tools = f"{len(request.tools)} tools: {names}" if names else "no tools"
+        head = f"request {number} to {request.model or 'the model'}: {len(request.transcript)} messages; {tools}"
+        log.log(self.level, "%s", self._lines(head, self._sent(request)))
+        began = time.monotonic()
+        try:
+            reply = yield request
+        except Exception as error:
+            log.log(self.level, "request %s failed: %s", number, type(error).__name__)
+            raise
+        if is_reply(reply):
+            used = f"{reply.usage.input_tokens:,} + {reply.usage.output_tokens:,} tokens"
+            stop = f"; {reply.stop}" if reply.stop else ""
+            head = f"reply {number}: {len(reply.calls)} calls; {time.monotonic() - began:.2f} s, {used}{stop}"
+            log.log(self.level, "%s", self._lines(head, _parts_of(reply)))
+        return reply
+
+    def _sent(self, request: CallModel) -> Iterator[tuple[str, str]]:
+        """Who says what in a request."""
+        if request.system:
+            yield "system", request.system
+        for message in request.transcript:
+            yield from _parts_of(message)
+        if request.schema is not None:
+            yield "schema", text_of(dict(request.schema))
+
+    def _lines(self, head: str, parts: Iterable[tuple[str, str]]) -> str:
+        """A line for each part; the further lines of a text are indented, so that none looks like a record."""
+        shown = [f"{who}: {self._shown(text)}".replace("\n", "\n      ") for who, text in parts]
+        return "\n    ".join([visible(head).replace("\n", " "), *shown])
+
+    def _shown(self, text: str) -> str:
+        try:
+            return excerpt(text, self.characters, self._redact)
+        except Exception as error:  # whose message may hold the text
+            return f"[not shown: redaction failed, {type(error).__name__}]"
+
+    def __repr__(self) -> str:
+        return f"log_model(level={self.level}, characters={self.characters})"
+
+
+def _parts_of(message: Message | Reply) -> Iterator[tuple[str, str]]:
+    """Who says what in a message."""
+    match message:
+        case UserSaid():
+            yield "user", message.text + "".join(f" [{part.get('type', 'part')}]" for part in message.parts)
+        case Note():
+            yield "note", message.text
+        case Answers():
+            for result in message.results:
+                yield f"result {result.call_id} {result.status}", result.content
+        case ModelReplied() | Reply():
+            if message.reasoning:
+                yield "reasoning", message.reasoning
+            if message.text:
+                yield "assistant", message.text
+            calls: tuple[JudgedCall | ToolCall, ...] = message.calls
+            for call in calls:
+                arguments = call.shown_arguments if isinstance(call, JudgedCall) else call.arguments
+                yield f"call {call.id} {legal_name(call.name)}", text_of(arguments)

@@ -113,6 +113,7 @@ def _redacted(redact: Callable[[str], str], text: str) -> str:
 
 class _Otel:
     name = "otel"
+    gate = False
 
     def __init__(
         self,

@@ -19,7 +19,10 @@ A layer may also have
                               `take(delta)` and, at the end, `rest()` return the deltas to show
     as_stored(fact)           returns what to keep of a fact, before it is stored or shown; quick, without side effects
     gate = True               it judges calls; if it raises, none of the round's calls run
+    gate = False              nothing depends on it; if it raises, this is logged, and the step is done without it
 
+A layer without `gate` may protect something or not, so if it raises, nothing is done in its place: its call fails, or
+the turn ends.
 The driver decides how all this is done, so a layer never blocks and never awaits. Invariants: the first layer of a list
 is the outermost; what a step raises is raised where the layer yielded; a layer must not yield while it is closed.
 """
@@ -38,7 +41,7 @@ from typing import Generic, TypeVar
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import Event
 from toolsearch.loop.trampoline import Trampoline
-from toolsearch.protocols import Do, Layer, NamedLayer, Record, Sleep, StoreLayer, Within
+from toolsearch.protocols import Do, GateLayer, Layer, NamedLayer, Record, Sleep, StoreLayer, Within
 from toolsearch.support.checks import offers, shown
 from toolsearch.support.threads import in_thread, within
 
@@ -97,6 +100,9 @@ def layered(
     return steps
 
 
+_SKIPPED = object()  # the result of a layer that failed and on which nothing depends
+
+
 def _innermost(request: RequestT) -> Steps[RequestT]:
     return (yield Perform(request))
 
@@ -114,7 +120,9 @@ class _Around(Generic[RequestT]):
     def __call__(self, request: RequestT) -> Steps[RequestT]:
         steps: Trampoline[object, object] = Trampoline(getattr(self.layer, self.seam)(request))
         passed: RequestT | None = None  # what was passed on to the layers inside, last
-        from_inside: BaseException | None = None  # an error that the inner step raised, not this layer
+        came_back: Exception | None = None  # an error that the inner step raised, not this layer
+        from_inside: BaseException | None = None  # the same, if the layer was sent it last
+        answer: object = None  # what the inner step gave last
         try:
             while self._advance(steps, request, from_inside):
                 wanted, from_inside = steps.wanted, None
@@ -129,10 +137,18 @@ class _Around(Generic[RequestT]):
                         passed = self._checked(wanted, request)
                         inside = self.inner(passed)
                     try:
-                        steps.answer = yield from inside
+                        answer, came_back = None, None
+                        steps.answer = answer = yield from inside
                     except Exception as error:
-                        from_inside = error
+                        from_inside = came_back = error
                         raise
+            if steps.result is _SKIPPED:
+                if came_back is not None:
+                    raise came_back
+                if passed is None:
+                    passed = request
+                    answer = yield from self.inner(request)
+                steps.result = answer
             if self.answered is not None:
                 self.answered(self.layer, request, passed)
             return steps.result
@@ -143,7 +159,10 @@ class _Around(Generic[RequestT]):
                 log.exception("%s of %r failed while it was closed: it must not yield then", self.seam, self.layer)
 
     def _advance(self, steps: Trampoline[object, object], request: RequestT, from_inside: BaseException | None) -> bool:
-        """Continues the layer. If it fails by itself, `failed` gives its answer; an error from inside is raised."""
+        """Continues the layer. If it fails by itself, it is skipped, or `failed` gives its answer.
+
+        An error from inside is raised.
+        """
         try:
             if steps.advance():
                 return True
@@ -151,9 +170,15 @@ class _Around(Generic[RequestT]):
                 problem = f"{self.seam} of {self.layer!r} returned {steps.result!r}: return the answers by call id"
                 raise SetupError(problem)
         except Exception as error:
-            if self.failed is None or error is from_inside:
+            if error is from_inside:
                 raise
-            steps.result = self.failed(self.layer, request, error)
+            if offers(self.layer, GateLayer) and self.layer.gate is False and not isinstance(error, SetupError):
+                log.exception("%s of %r failed: the step is done without it", self.seam, self.layer)
+                steps.result = _SKIPPED
+            elif self.failed is None:
+                raise
+            else:
+                steps.result = self.failed(self.layer, request, error)
         return False
 
     def _checked(self, wanted: object, request: RequestT) -> RequestT:
