@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from difflib import get_close_matches
 from typing import TypeAlias, Unpack
@@ -22,6 +23,8 @@ from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 
 __all__ = ["ToolSearch"]
+
+log = logging.getLogger("toolsearch")
 
 PinnedTool: TypeAlias = str | Tool | Callable[..., object] | JsonObject
 """A tool to pin: its name or id, or the tool itself, a function or a definition."""
@@ -63,10 +66,13 @@ class ToolSearch:
         fixed = _pin_all(tools, pinned, chosen.max_tools - 2)
         teaches = learned if "learned" in chosen.examples else None
         self.view = View(tools, engine, chosen, pinned=fixed, visible=visible, run=run, learned=teaches)
-        self._sessions = SessionRegistry(self.view, most=chosen.max_sessions, seconds=chosen.ttl_seconds)
+        self.registry = SessionRegistry(self.view, most=chosen.max_sessions, seconds=chosen.ttl_seconds)
         self._upkeep = IndexUpkeep(
             tools, engine, pinned=[t.id for t in fixed], examples=chosen.examples, on_change=_Follower(self.view)
         )
+        if log.isEnabledFor(logging.INFO):
+            why = f", {self.view.choose_mode()[1]}" if chosen.mode == "auto" else ""
+            log.info("%d tools, index %r, %d pinned, mode %r%s", len(tools), engine.name, len(fixed), chosen.mode, why)
 
     @property
     def index(self) -> ToolIndex:
@@ -88,9 +94,10 @@ class ToolSearch:
     def session(self, conversation_id: str | None = None, *, caller: Caller | None = None) -> Session:
         """The session of a conversation, created at the first call; without an id, a new private one.
 
-        Raises `StateError` if the session belongs to another user or tenant. The caller's latest roles apply.
+        It is for a loop of your own; an `Agent` keeps the sessions of its conversations. Raises `StateError` if the
+        session belongs to another user or tenant. The caller's latest roles apply.
         """
-        return self._sessions.open(conversation_id, caller)
+        return self.registry.open(conversation_id, caller)
 
     def restore(self, state: JsonObject | str, *, caller: Caller | None = None) -> Session:
         """A session from what `Session.export` returned; it replaces a live one with the same id.
@@ -98,19 +105,28 @@ class ToolSearch:
         The state is trusted: never take it from a client. Raises `StateError` if it is not an exported session, or
         belongs to another user or tenant.
         """
-        return self._sessions.restore(state, caller)
+        return self.registry.restore(state, caller)
 
     def end_session(self, conversation_id: str) -> bool:
-        """Forgets a session; returns whether there was one."""
-        return self._sessions.end(conversation_id)
+        """Forgets a session, or a conversation of an agent without a store; returns whether there was one.
+
+        Raises `StateError` if the agent is working on the conversation.
+        """
+        return self.registry.end(conversation_id)
 
     def on_evict(self, listener: Callable[[Session], None]) -> None:
-        """Calls `listener` with each session that is evicted because of age or number, so that it can be exported."""
-        self._sessions.on_evict(listener)
+        """Calls `listener` with each session that is evicted because of age or number, so that it can be exported.
+
+        This includes the sessions of the conversations of agents without a store.
+        """
+        self.registry.on_evict(listener)
 
     def conversation_ids(self) -> tuple[str, ...]:
-        """The ids of the live sessions, the most recently used last, after those that are too old were evicted."""
-        return self._sessions.ids()
+        """The ids of the live sessions, the most recently used last, after those that are too old were evicted.
+
+        The conversations of agents without a store follow, in the same order.
+        """
+        return self.registry.ids()
 
     def __repr__(self) -> str:
         return f"ToolSearch({self.catalog!r}, {self.index.name!r}, {len(self.pinned)} pinned)"

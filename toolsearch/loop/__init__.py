@@ -6,7 +6,8 @@ model_step    one reply of a model                             round_step    one
 turn_io       what a turn does through its driver              effects       what the loop asks of its driver
 drivers       one with threads, one with tasks                 activities    work that runs in the background
 resumption    continuing where a journal ends                  layering      layers around a step, for sync and async
-trampoline    the one place that sends into a generator
+trampoline    the one place that sends into a generator        evictions     conversations that leave the memory
+actions       a warning if actions run without an approval
 """
 
 from toolsearch.loop.agent import Agent

@@ -17,15 +17,16 @@ from toolsearch.errors import SetupError, StateError
 from toolsearch.events.facts import UserSaid
 from toolsearch.events.journal import read_events
 from toolsearch.events.requests import Decision
+from toolsearch.loop.actions import ActionNotice, Actions, has_approval
 from toolsearch.loop.conversation import Conversation
 from toolsearch.loop.drivers import adrive_turn, drive_turn
 from toolsearch.loop.effects import InboxItem, StreamEvent
+from toolsearch.loop.evictions import Evictions
 from toolsearch.loop.layering import checked_layers
 from toolsearch.loop.resumption import RunRequest
 from toolsearch.loop.turn_io import AgentParts
 from toolsearch.loop.turn_loop import Result, TurnLoop
 from toolsearch.protocols import JournalStore, Layer, Model, Observer, StoreLayer
-from toolsearch.stores.recent import RecentJournals
 from toolsearch.support import checks
 from toolsearch.support.text import clean
 from toolsearch.tool_search import ToolSearch
@@ -38,10 +39,15 @@ class Agent:
 
     `model` takes a `CallModel` and returns a `Reply`, or an iterator of `TextDelta` that ends with a `Reply`; either
     may be async. See `toolsearch.wires`. `search` is a `ToolSearch`, or something to make one from: a catalog or a list
-    of tools. `system` is the system text. The first of the `layers` is the outermost. `observe` is one function or
-    several that get every event; exceptions they raise are logged. `store` keeps the journals; without one, the last
-    conversations are kept in memory. With `defaults` the default layers go before yours, except those that one of yours
-    replaces by having the same name. `clock` returns seconds since the epoch.
+    of tools. `system` is the system text, which the session's note about searching follows; or a function from that
+    note to the whole text. The first of the `layers` is the outermost. `observe` is one function or several that get
+    every event; exceptions they raise are logged. `store` keeps the journals; without one, the last conversations are
+    kept in memory, as many and as long as the settings `max_sessions` and `ttl_seconds` say. With `defaults` the
+    default layers go before yours, except those that one of yours replaces by having the same name.
+
+    `preselect`: the most tools that are found with the user's own words and loaded before the model is asked, in each
+    turn. `actions` says what tools of the kind "action" do if no layer asks a person: "wait" adds the layer `approval`,
+    "run" runs them; None runs them too, and logs a warning about it once. `clock` returns seconds since the epoch.
     """
 
     def __init__(
@@ -49,17 +55,22 @@ class Agent:
         model: Model,
         search: ToolSearch | Catalog | Iterable[Any],
         *,
-        system: str = "",
+        system: str | Callable[[str], str] = "",
         layers: Iterable[Layer] = (),
         observe: Observer | Iterable[Observer] = (),
         store: JournalStore | None = None,
         defaults: bool = True,
+        preselect: int = 0,
+        actions: Actions | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         checks.function("model", model, "that takes a CallModel, as openai_chat.model(…) is")
-        checks.text("system", system)
+        _check_system(system)
         checks.having("store", store, *checks.STORE, none="to keep the last conversations in memory")
         checks.flag("defaults", defaults)
+        checks.whole("preselect", preselect, least=0)
+        if actions is not None:
+            checks.choice("actions", actions, "wait", "run")
         checks.function("clock", clock, "that gives seconds since the epoch")
         tool_search = search if isinstance(search, ToolSearch) else ToolSearch(search)
         chosen = checked_layers(layers)
@@ -67,14 +78,20 @@ class Agent:
             from toolsearch.layers._defaults import default_layers
 
             chosen = [*default_layers(chosen), *chosen]
-        self.parts = AgentParts(model, tool_search, system, chosen, _observers(observe), clock)
+        if actions == "wait" and not has_approval(chosen):
+            from toolsearch.layers import approval
+
+            chosen = [*chosen, approval()]
+        self.parts = AgentParts(model, tool_search, system, chosen, _observers(observe), clock, preselect)
         self._live: dict[str, TurnLoop] = {}
         stores = [store, *(each.store for each in chosen if checks.offers(each, StoreLayer))]
         own = next((each for each in stores if each is not None), None)
-        self.store: JournalStore = (
-            own if own is not None else RecentJournals(tool_search.settings.max_sessions, self._live)
-        )
+        self._evictions = Evictions(tool_search)
+        self.store: JournalStore = own if own is not None else self._evictions.journals(self._live)
         self._lock = threading.Lock()
+        self._notice = None if actions else ActionNotice(tool_search.catalog, chosen)
+        if self._notice is not None:
+            self._notice.look()
 
     def run(
         self,
@@ -170,6 +187,8 @@ class Agent:
         return Conversation.replay(self.parts.search, facts, conversation_id=conversation_id, caller=caller)
 
     def _begin(self, request: RunRequest, post: Callable[[InboxItem], None]) -> TurnLoop:
+        if self._notice is not None:
+            self._notice.look()
         with self._lock:
             if request.conversation_id in self._live:
                 raise StateError(
@@ -181,10 +200,22 @@ class Agent:
     def _end(self, turn: TurnLoop) -> None:
         with self._lock:
             if self._live.get(turn.id) is turn:
+                self._evictions.note_turn(turn.id, turn.caller)
                 del self._live[turn.id]
 
     def __repr__(self) -> str:
         return f"Agent({self.parts.search!r}, {len(self.parts.layers)} layers)"
+
+
+def _check_system(system: object) -> None:
+    """The system text, or a function that makes it from the session's note."""
+    if callable(system):
+        if is_async(system):
+            raise SetupError(
+                f"the function {system!r} for system is async: pass a plain one, it is called in each round"
+            )
+    elif not isinstance(system, str):
+        raise checks.wrong("system", "a str, or a function from the session's note to one", system)
 
 
 def _observers(observe: Observer | Iterable[Observer]) -> list[Observer]:

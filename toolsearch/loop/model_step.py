@@ -44,7 +44,7 @@ class ModelStep:
     def run(self, command: CallModel) -> Effects[bool]:
         """Gets the reply and records it; returns False if the request has to be made anew."""
         io, parts = self.io, self.io.parts
-        system = "\n\n".join(filter(None, (parts.system, io.conversation.session.instructions())))
+        system = parts.system_text(io.conversation.session.instructions())
         takes_schema = offers(parts.model, SchemaModel) and parts.model.takes_schema is True
         request = replace(command, system=system, caller=io.caller, takes_schema=takes_schema, model=parts.model_name)
         around: Inner[CallModel] = layered(parts.layers, "around_model")

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 from toolsearch.calls import Caller, ToolResult, actor_of
 from toolsearch.calls.returned import data_to_store, parts_to_store
+from toolsearch.errors import SetupError
 from toolsearch.events.facts import Compacted, Event, JudgedCall, TextDelta, ToolReturned
 from toolsearch.events.turn_view import TurnView
 from toolsearch.loop.activities import Activity, FunctionActivity
@@ -52,10 +53,20 @@ class AgentParts:
 
     model: Model
     search: ToolSearch
-    system: str
+    system: str | Callable[[str], str]
     layers: list[Layer]
     observers: list[Observer]
     clock: Callable[[], float]
+    preselect: int = 0  # the most tools to load by the user's own words, in each turn
+
+    def system_text(self, note: str) -> str:
+        """The system text with the session's note about searching: behind it, or where the program's function says."""
+        if isinstance(self.system, str):
+            return "\n\n".join(filter(None, (self.system, note)))
+        text: object = self.system(note)
+        if not isinstance(text, str):
+            raise SetupError(f"the function system of the agent must return a text, not {text!r}")
+        return text
 
     @property
     def model_name(self) -> str:

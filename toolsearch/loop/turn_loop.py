@@ -14,11 +14,13 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
+from functools import partial
 
 from toolsearch.calls import Caller
 from toolsearch.errors import SetupError
-from toolsearch.events.facts import Event, RunBegan, RunEnded, ToolsUnloaded, UserSaid
+from toolsearch.events.facts import Event, RunBegan, RunEnded, ToolsRevealed, ToolsUnloaded, UserSaid
 from toolsearch.events.requests import CallModel, CallTools, Finished, Paused, Run
+from toolsearch.loop.activities import FunctionActivity
 from toolsearch.loop.effects import Cancelled, Effects, InboxItem, Overdue
 from toolsearch.loop.layering import Inner, layered
 from toolsearch.loop.model_step import ModelStep
@@ -48,6 +50,11 @@ class TurnLoop:
 
     def cancel(self) -> None:
         self._io.cancel()
+
+    @property
+    def caller(self) -> Caller | None:
+        """Whom the turn is for."""
+        return self._request.caller
 
     def steps(self) -> Effects[Result]:
         """The whole turn; returns its result."""
@@ -89,6 +96,22 @@ class TurnLoop:
         caller = io.caller or Caller()
         began = RunBegan(secrets.token_hex(8), io.now(), caller.user, caller.tenant)
         yield from io.record(began, replace(said or UserSaid(""), at=io.now()))
+        if io.parts.preselect and said is not None:
+            yield from self._preselect(said.text)
+
+    def _preselect(self, text: str) -> Effects[None]:
+        """Searches with the user's own words, and loads what fits, before the model is asked."""
+        io, session = self._io, self._io.conversation.session
+        if session.mode == "static" or not text.strip():
+            return
+        before = {tool.id for tool in session.loaded}
+        try:
+            yield from io.run_activity(FunctionActivity(partial(session.preselect, text, io.parts.preselect)))
+        except Exception:
+            log.exception("the pre-selection failed: the model has to search itself")
+            return
+        if new := tuple(tool.id for tool in session.loaded if tool.id not in before):
+            yield from io.record(ToolsRevealed(new, session.export()))
 
     def _end(self, result: object) -> Effects[Result]:
         """The result of the turn, after it is recorded in the journal."""

@@ -7,8 +7,10 @@ import logging
 import secrets
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from time import monotonic
+from typing import Protocol
+from weakref import WeakSet
 
 from toolsearch.calls import Caller, check_caller
 from toolsearch.errors import StateError
@@ -18,9 +20,16 @@ from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
-__all__ = ["SessionRegistry"]
+__all__ = ["SessionRegistry", "Shelf"]
 
 log = logging.getLogger("toolsearch")
+
+
+class Shelf(Protocol):
+    """Conversations that are kept elsewhere under the same settings: those of an agent without a store."""
+
+    def list(self) -> Iterable[str]: ...
+    def delete(self, conversation_id: str, /) -> bool: ...
 
 
 class SessionRegistry:
@@ -35,6 +44,23 @@ class SessionRegistry:
         self._sessions: OrderedDict[str, tuple[Session, float]] = OrderedDict()
         self._evicted: list[Session] = []  # not yet reported to the listeners
         self._listeners: list[Callable[[Session], None]] = []
+        self._shelves: WeakSet[Shelf] = WeakSet()
+
+    def share(self, shelf: Shelf) -> None:
+        """Lists and ends the conversations of a shelf as well, as long as it exists."""
+        with self._lock:
+            self._shelves.add(shelf)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anybody listens for evicted sessions."""
+        return bool(self._listeners)
+
+    def report(self, session: Session) -> None:
+        """Calls the listeners with a session that a shelf evicted."""
+        with self._lock:
+            self._evicted.append(session)
+        self._report_evicted()
 
     def open(self, conversation_id: str | None, caller: Caller | None) -> Session:
         """The session of a conversation, created at the first call; without an id, a new private one."""
@@ -72,8 +98,12 @@ class SessionRegistry:
     def end(self, conversation_id: str) -> bool:
         """Forgets a session; returns whether there was one."""
         checks.text("conversation_id", conversation_id)
+        conversation_id = clean(conversation_id)
         with self._lock:
-            return self._sessions.pop(clean(conversation_id), None) is not None
+            shelves = list(self._shelves)
+        ended = [shelf.delete(conversation_id) for shelf in shelves]
+        with self._lock:
+            return self._sessions.pop(conversation_id, None) is not None or any(ended)
 
     def on_evict(self, listener: Callable[[Session], None]) -> None:
         """Calls `listener` with each session that is evicted because of its age or their number."""
@@ -84,9 +114,10 @@ class SessionRegistry:
         """The ids of the live sessions, after those that are too old were evicted."""
         with self._lock:
             self._drop_idle()
-            ids = tuple(self._sessions)
+            ids = list(self._sessions)
+            shelves = list(self._shelves)
         self._report_evicted()
-        return ids
+        return tuple(dict.fromkeys([*ids, *(each for shelf in shelves for each in shelf.list())]))
 
     def _keep(self, session: Session) -> None:
         self._sessions[session.id] = session, monotonic()
