@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnswersById", "AsyncCallable", "AsyncReplyStream", "BufferingLayer", "Do", "Encoder", "GateLayer",
-    "InMemoryStore", "JournalStore", "Layer", "Matched", "MemoryTexts", "Model", "ModelAnswer", "ModelLayer",
-    "ModelSteps", "NamedLayer", "NamedModel", "Observer", "PersistentIndex", "Ranking", "Record",
+    "InMemoryStore", "JournalStore", "Layer", "LeasingStore", "Matched", "MemoryTexts", "Model", "ModelAnswer",
+    "ModelLayer", "ModelSteps", "NamedLayer", "NamedModel", "Observer", "PersistentIndex", "Ranking", "Record",
     "RedactingLayer", "ReplyFilter", "ReplyStream", "RoundLayer", "RoundSteps", "RunLayer", "RunSteps",
     "SchemaModel", "Scored", "ShowsTools", "Sleep", "StoreLayer", "StreamingLayer", "ToolAnswer", "ToolIndex",
     "ToolLayer", "ToolRunner", "ToolSteps", "VersionedVisibility", "Visibility", "Wire", "Within",
@@ -375,6 +375,19 @@ class InMemoryStore(Protocol):
 
     @property
     def in_memory(self) -> bool: ...
+
+
+class LeasingStore(Protocol):
+    """Optional: a store that lets one worker at a time work on a conversation, as `SqliteStore` does.
+
+    `lease` takes or renews the lease of a conversation for an owner, a text that is unique to one turn of one worker,
+    for `seconds` from now. It returns who has it then: `owner`; or another one, whose time is not over, and nothing has
+    changed. The lease of the owner `instead_of` counts as over: its process has ended. Measure the time by a clock that
+    does not jump, such as the database's own or `time.monotonic`. `release` ends the lease, if `owner` has it.
+    """
+
+    def lease(self, conversation_id: str, owner: str, seconds: float, *, instead_of: str = "") -> str: ...
+    def release(self, conversation_id: str, owner: str) -> None: ...
 
 
 class MemoryTexts(Protocol):

@@ -8,6 +8,7 @@ drivers       one with threads, one with tasks                 activities    wor
 resumption    continuing where a journal ends                  layering      layers around a step, for sync and async
 trampoline    the one place that sends into a generator        evictions     conversations that leave the memory
 actions       a warning if actions run without an approval
+stored_journal  a turn's journal in its store                  leases        one worker at a time for a conversation
 """
 
 from toolsearch.loop.agent import Agent

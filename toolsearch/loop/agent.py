@@ -24,6 +24,7 @@ from toolsearch.loop.effects import InboxItem, StreamEvent
 from toolsearch.loop.evictions import Evictions
 from toolsearch.loop.layering import checked_layers
 from toolsearch.loop.resumption import RunRequest
+from toolsearch.loop.stored_journal import StoredJournal
 from toolsearch.loop.turn_io import AgentParts
 from toolsearch.loop.turn_loop import Result, TurnLoop
 from toolsearch.protocols import JournalStore, Layer, Model, Observer, StoreLayer
@@ -32,6 +33,8 @@ from toolsearch.support.text import clean
 from toolsearch.tool_search import ToolSearch
 
 __all__ = ["Agent"]
+
+LEASE_SECONDS = 30.0
 
 
 class Agent:
@@ -47,7 +50,9 @@ class Agent:
 
     `preselect`: the most tools that are found with the user's own words and loaded before the model is asked, in each
     turn. `actions` says what tools of the kind "action" do if no layer asks a person: "wait" adds the layer `approval`,
-    "run" runs them; None runs them too, and logs a warning about it once. `clock` returns seconds since the epoch.
+    "run" runs them; None runs them too, and logs a warning about it once. In a store that has leases, a turn keeps
+    other workers off its conversation, which is free again if the process dies, or does not renew its lease for
+    `lease_seconds`. `clock` returns seconds since the epoch.
     """
 
     def __init__(
@@ -62,6 +67,7 @@ class Agent:
         defaults: bool = True,
         preselect: int = 0,
         actions: Actions | None = None,
+        lease_seconds: float | None = LEASE_SECONDS,
         clock: Callable[[], float] = time.time,
     ) -> None:
         checks.function("model", model, "that takes a CallModel, as openai_chat.model(…) is")
@@ -71,6 +77,7 @@ class Agent:
         checks.whole("preselect", preselect, least=0)
         if actions is not None:
             checks.choice("actions", actions, "wait", "run")
+        checks.number("lease_seconds", lease_seconds, "a number of seconds", finite=True, none="for no lease")
         checks.function("clock", clock, "that gives seconds since the epoch")
         tool_search = search if isinstance(search, ToolSearch) else ToolSearch(search)
         chosen = checked_layers(layers)
@@ -83,6 +90,7 @@ class Agent:
 
             chosen = [*chosen, approval()]
         self.parts = AgentParts(model, tool_search, system, chosen, _observers(observe), clock, preselect)
+        self._lease_seconds = lease_seconds
         self._live: dict[str, TurnLoop] = {}
         stores = [store, *(each.store for each in chosen if checks.offers(each, StoreLayer))]
         own = next((each for each in stores if each is not None), None)
@@ -138,7 +146,7 @@ class Agent:
         request = RunRequest(_id(conversation_id), caller, _user_message(said), {} if decisions is None else decisions)
         turn = self._begin(request, inbox.put)
         try:
-            yield from drive_turn(turn, self.store, inbox, is_stored=bool(conversation_id))
+            yield from drive_turn(turn, self._journal_of(turn, is_new=not conversation_id), inbox)
         finally:
             self._end(turn)
 
@@ -159,7 +167,7 @@ class Agent:
 
         request = RunRequest(_id(conversation_id), caller, _user_message(said), {} if decisions is None else decisions)
         turn = self._begin(request, post)
-        events = adrive_turn(turn, self.store, inbox, is_stored=bool(conversation_id))
+        events = adrive_turn(turn, self._journal_of(turn, is_new=not conversation_id), inbox)
         try:
             async for event in events:
                 yield event
@@ -185,6 +193,9 @@ class Agent:
         conversation_id = _id(conversation_id)
         facts = read_events(self.store.load(conversation_id))
         return Conversation.replay(self.parts.search, facts, conversation_id=conversation_id, caller=caller)
+
+    def _journal_of(self, turn: TurnLoop, *, is_new: bool) -> StoredJournal:
+        return StoredJournal(self.store, turn.id, self._lease_seconds, is_new=is_new)
 
     def _begin(self, request: RunRequest, post: Callable[[InboxItem], None]) -> TurnLoop:
         if self._notice is not None:

@@ -11,7 +11,16 @@ from toolsearch.errors import SetupError, StateError
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 
-__all__ = ["StoredConversation", "check_id", "check_page", "check_time", "json_lines", "wrong_position"]
+__all__ = [
+    "Leased",
+    "StoredConversation",
+    "check_id",
+    "check_lease",
+    "check_page",
+    "check_time",
+    "json_lines",
+    "wrong_position",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +30,25 @@ class StoredConversation:
     id: str
     facts: int
     written_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class Leased:
+    """A lease: whose it is, when it was taken or renewed (see `time.monotonic`), and for how long."""
+
+    owner: str
+    taken_at: float
+    seconds: float
+
+    def holds(self, now: float) -> bool:
+        """Whether its time is not over. If it was taken later than now, the system was restarted since."""
+        return self.taken_at <= now < self.taken_at + self.seconds
+
+
+def check_lease(owner: object, seconds: object) -> None:
+    """Raises `SetupError` for an owner or a time that cannot be."""
+    checks.text("owner", owner, empty=False)
+    checks.number("seconds", seconds, "a number of seconds", finite=True)
 
 
 def check_id(conversation_id: object) -> str:

@@ -11,7 +11,16 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from toolsearch.stores.entries import StoredConversation, check_id, check_page, check_time, json_lines, wrong_position
+from toolsearch.stores.entries import (
+    Leased,
+    StoredConversation,
+    check_id,
+    check_lease,
+    check_page,
+    check_time,
+    json_lines,
+    wrong_position,
+)
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 
@@ -38,6 +47,7 @@ class MemoryStore:
         checks.function("clock", clock, "that gives seconds since the epoch")
         self._most, self._seconds, self._clock = most, seconds, clock
         self._journals: OrderedDict[str, _Journal] = OrderedDict()  # the one written last is last
+        self._leases: dict[str, Leased] = {}
         self._lock = threading.Lock()
 
     def append(self, conversation_id: str, position: int, facts: Sequence[JsonObject]) -> None:
@@ -64,6 +74,24 @@ class MemoryStore:
             journal = self._journals.get(check_id(conversation_id))
             lines = builtins.list(journal.facts) if journal else []
         return [json.loads(line) for line in lines]
+
+    def lease(self, conversation_id: str, owner: str, seconds: float, *, instead_of: str = "") -> str:
+        """Takes or renews the lease of a conversation; returns who has it now. See `LeasingStore`."""
+        check_id(conversation_id)
+        check_lease(owner, seconds)
+        with self._lock:
+            now, lease = time.monotonic(), self._leases.get(conversation_id)
+            if lease is not None and lease.owner not in (owner, instead_of) and lease.holds(now):
+                return lease.owner
+            self._leases[conversation_id] = Leased(owner, now, seconds)
+        return owner
+
+    def release(self, conversation_id: str, owner: str) -> None:
+        """Ends the lease of a conversation, if it is this owner's."""
+        with self._lock:
+            lease = self._leases.get(check_id(conversation_id))
+            if lease is not None and lease.owner == owner:
+                del self._leases[conversation_id]
 
     def delete(self, conversation_id: str) -> bool:
         """Deletes a conversation; returns whether there was one."""

@@ -18,7 +18,16 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from toolsearch.errors import SetupError, StateError, ToolSearchError
-from toolsearch.stores.entries import StoredConversation, check_id, check_page, check_time, json_lines, wrong_position
+from toolsearch.stores.entries import (
+    Leased,
+    StoredConversation,
+    check_id,
+    check_lease,
+    check_page,
+    check_time,
+    json_lines,
+    wrong_position,
+)
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 
@@ -39,6 +48,10 @@ STEPS: tuple[tuple[str, ...], ...] = (
             max(CASE WHEN json_valid(fact) THEN coalesce(json_extract(fact, '$.at'), 0) ELSE 0 END)
             FROM facts GROUP BY conversation""",
         "CREATE INDEX conversations_by_time ON conversations (written_at)",
+    ),
+    (
+        """CREATE TABLE leases (conversation TEXT PRIMARY KEY, owner TEXT NOT NULL, taken_at REAL NOT NULL,
+            seconds REAL NOT NULL) WITHOUT ROWID""",
     ),
 )
 
@@ -128,6 +141,28 @@ class SqliteStore:
             facts.append(fact)
         return facts
 
+    def lease(self, conversation_id: str, owner: str, seconds: float, *, instead_of: str = "") -> str:
+        """Takes or renews the lease of a conversation; returns who has it now. See `LeasingStore`."""
+        check_id(conversation_id)
+        check_lease(owner, seconds)
+        with self._writing(synced=False) as connection:
+            now = time.monotonic()  # after the wait for other writers; it is the same for every process
+            select = "SELECT owner, taken_at, seconds FROM leases WHERE conversation = ?"
+            row = connection.execute(select, (conversation_id,)).fetchone()
+            if row is not None and row[0] not in (owner, instead_of) and Leased(*row).holds(now):
+                return str(row[0])
+            connection.execute(
+                "INSERT OR REPLACE INTO leases VALUES (?, ?, ?, ?)", (conversation_id, owner, now, seconds)
+            )
+        return owner
+
+    def release(self, conversation_id: str, owner: str) -> None:
+        """Ends the lease of a conversation, if it is this owner's."""
+        with self._writing(synced=False) as connection:
+            connection.execute(
+                "DELETE FROM leases WHERE conversation = ? AND owner = ?", (check_id(conversation_id), owner)
+            )
+
     def delete(self, conversation_id: str) -> bool:
         """Deletes a conversation; returns whether there was one."""
         check_id(conversation_id)
@@ -187,18 +222,26 @@ class SqliteStore:
     # -- the file ------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _writing(self) -> Generator[sqlite3.Connection]:
-        """A transaction, for one thread of one process at a time; if it raises, nothing is kept."""
+    def _writing(self, *, synced: bool = True) -> Generator[sqlite3.Connection]:
+        """A transaction, for one thread of one process at a time; if it raises, nothing is kept.
+
+        If not `synced`, it may be lost when the machine fails, and does not wait for the disk.
+        """
         with self._write_lock, self._reported_errors():
             connection = self._writer = self._writer or self._open_connection()
-            connection.execute("BEGIN IMMEDIATE")
+            if not synced:
+                connection.execute("PRAGMA synchronous = NORMAL")
             try:
+                connection.execute("BEGIN IMMEDIATE")
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            finally:
+                if not synced:
+                    connection.execute("PRAGMA synchronous = FULL")
 
     @contextmanager
     def _reading(self) -> Generator[sqlite3.Connection]:

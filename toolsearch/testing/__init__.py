@@ -5,7 +5,7 @@ index_checks   check_index          store_checks   check_store
 layer_checks   check_layer          wire_checks    check_wire
 promises       BrokenPromise, which every kit raises
 conversations  what the kit for layers plays
-interleaving   how the kit for stores lets two writers meet
+interleaving   how the kit for stores lets two writers meet       lease_checks   its part about leases
 
 A kit returns nothing if every promise holds. Otherwise it raises `BrokenPromise` with the first one that does not, and
 how to see it.

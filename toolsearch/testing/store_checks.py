@@ -14,10 +14,11 @@ from types import FrameType
 from toolsearch.errors import StateError
 from toolsearch.events.facts import Event, JudgedCall, ModelReplied, Noted, ToolReturned, UserSaid
 from toolsearch.events.journal import read_events, stored
-from toolsearch.protocols import InMemoryStore, JournalStore
+from toolsearch.protocols import InMemoryStore, JournalStore, LeasingStore
 from toolsearch.support.checks import offers, shown
 from toolsearch.support.json_types import JsonObject
 from toolsearch.testing.interleaving import MOST_STOPS, StoppedThread
+from toolsearch.testing.lease_checks import check_leases
 from toolsearch.testing.promises import BrokenPromise, check_maker, guarded, require
 
 __all__ = ["check_store"]
@@ -58,7 +59,7 @@ def check_store(make: Callable[[], JournalStore]) -> None:
     more = (_deletes, _takes_any_id, _lists, _lets_one_writer_win, _serves_many_threads, _is_honest_about_memory)
     with guarded("an ordinary call"):
         _has_the_methods(make())
-    for check in (*checks, *more):
+    for check in (*checks, *more, check_leases):
         with guarded("an ordinary call"), _own_ids(make()) as (store, begin):
             check(store, begin)
 
@@ -310,6 +311,9 @@ def _is_honest_about_memory(store: JournalStore, begin: str) -> None:
             store.append(f"{begin}a", 0, _facts(0))
             store.load(f"{begin}a")
             store.delete(f"{begin}a")
+            if offers(candidate, LeasingStore):
+                candidate.lease(f"{begin}a", "one", 1.0)
+                candidate.release(f"{begin}a", "one")
         finally:
             sys.setprofile(None)
 
