@@ -158,7 +158,7 @@ def test_SA_37_settings_come_from_arguments_environment_and_file(tmp_path: Path)
         ToolSearch(numbered(3), result=2)
     with pytest.raises(SetupError, match="there is no argument 'pined'; did you mean 'pinned'"):
         ToolSearch(numbered(3), pined=["ask_user"])
-    with pytest.raises(SetupError, match=r"for a file pass toolsearch\.catalog\.read_tools"):
+    with pytest.raises(SetupError, match=r"for a file pass Catalog\.from_file"):
         ToolSearch("tools.json")
     with pytest.raises(SetupError, match=r"there is no index 'lucene'; installed are: .*'keyword', 'regex'"):
         ToolSearch(numbered(3), "lucene")

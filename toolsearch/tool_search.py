@@ -158,7 +158,7 @@ def _catalog(tools: Catalog | Iterable[object]) -> Catalog:
     if isinstance(tools, str | bytes):
         raise SetupError(
             f"catalog must be a Catalog or a list of tools, not {checks.shown(tools)}; for a file pass "
-            f"toolsearch.catalog.read_tools(…)"
+            f"Catalog.from_file(…)"
         )
     return tools if isinstance(tools, Catalog) else Catalog(tools)
 

@@ -130,8 +130,6 @@ BAD: list[tuple[Any, str]] = [
     ({"name": "a", "input_schema": {"type": "object", "maximum": float("nan")}}, "the input schema of 'a' is not JSON"),
     ({"name": "a", "input_schema": {"type": "object", "x": {1, 2}}}, "the input schema of 'a' is not JSON"),
     ({"name": "a", "kind": "write"}, "the kind of 'a' must be 'read' or 'action', not 'write'"),
-    ({"name": "a", "tags": [1]}, "'tags' of 'a' must be a text or a list of texts, not"),
-    ({"name": "a", "tags": {"k": "v"}}, "'tags' of 'a' must be a text or a list of texts, not"),
     ({"name": "a", "server": 3}, "'server' of 'a' must be text, not 3"),
     ({"name": "a", "alone": "yes"}, "'alone' of 'a' must be true or false, not 'yes'"),
     ({"name": "a", "run": "daily"}, "'run' of 'a' must be a function, not 'daily'"),
@@ -149,6 +147,40 @@ def test_a_bad_tool_is_quarantined_with_its_reason_and_the_rest_still_work(bad: 
     (aside,) = catalog.quarantined
     assert reason in aside.reason
     assert aside.source is bad
+
+
+@pytest.mark.parametrize(("key", "unreadable", "kept"), [
+    ("examples", [{"label": "in play", "value": "{}"}], ()),
+    ("examples", [{"label": "in play"}, "what is the state"], ("what is the state",)),
+    ("tags", [1], ()),
+    ("tags", {"k": "v"}, ()),
+    ("category", ["games"], None),
+    ("title", {"en": "State"}, None),
+    ("version", {"major": 1}, None),
+])  # fmt: skip
+@pytest.mark.parametrize("in_meta", [False, True])
+def test_a_mark_that_cannot_be_read_is_left_out_and_the_tool_stays(
+    key: str, unreadable: Any, kept: Any, in_meta: bool
+) -> None:
+    """J15: what search does not need costs nobody a tool; a notice says what was left out."""
+    if in_meta and key in ("title", "version"):
+        return
+    marks = {"_meta": {key: unreadable}} if in_meta else {key: unreadable}
+    catalog = Catalog([{"name": "get_state", "inputSchema": {"type": "object"}, **marks}])
+    (held,) = catalog
+    assert getattr(held, key) == kept
+    assert not catalog.quarantined
+    assert catalog.notices[0].startswith(f"{key!r} of 'get_state' cannot be read and is left out")
+
+
+def test_what_says_who_may_run_a_tool_is_never_left_out() -> None:
+    for mark in ({"roles": 5}, {"kind": "write"}, {"server": 3}, {"terminal": "yes"}):
+        assert len(Catalog([{"name": "a", **mark}])) == 0
+
+
+def test_a_version_may_be_a_number_and_a_kind_may_say_nothing() -> None:
+    (held,) = Catalog([{"name": "a", "version": 1.2, "kind": "function"}])
+    assert (held.version, held.kind) == ("1.2", "read")
 
 
 @pytest.mark.parametrize("wrapped", [
@@ -261,7 +293,8 @@ def test_nothing_that_looks_like_json_breaks_a_catalog_or_loses_the_good_ones(so
 
 @given(definitions)
 def test_a_definition_is_read_the_same_way_twice(source: dict[str, Any]) -> None:
-    once, twice = Catalog([source]), Catalog([source])
+    first = {"name": "first"}  # without one definition at least, `Catalog` raises
+    once, twice = Catalog([first, source]), Catalog([first, source])
     assert [t.digest for t in once] == [t.digest for t in twice]
     again = Catalog(once)
     assert [t.digest for t in again] == [t.digest for t in once]

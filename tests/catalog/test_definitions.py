@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from toolsearch import Catalog, DefinitionError, Tool, tool
-from toolsearch.catalog.definitions import parts, read_definition
+from toolsearch.catalog.definitions import read_definition
+from toolsearch.catalog.listings import parts
 
 CITY = {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]}
 

@@ -78,3 +78,84 @@ def test_one_bad_line_that_is_json_takes_only_itself_out(tmp_path: Path) -> None
     catalog = Catalog(read_tools(file))
     assert [t.id for t in catalog] == ["a", "b"]
     assert [q.name for q in catalog.quarantined] == ["7"]
+
+
+# -- what people have --------------------------------------------------------------------------------------------------
+
+ANSWER = json.dumps({"jsonrpc": "2.0", "id": 1, "result": {"tools": [A, B]}})
+PROGRESS = json.dumps({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progress": 1}})
+HEADERS = "HTTP/2 200 \r\ncontent-type: text/event-stream\r\nmcp-session-id: 7\r\n\r\n"
+
+
+@pytest.mark.parametrize("text", [
+    f"event: message\ndata: {ANSWER}\n\n",
+    f"event: message\r\ndata: {ANSWER}\r\n\r\n",
+    f"data:{ANSWER}",
+    f": keep-alive\n\nid: 1\nretry: 100\nevent: message\ndata: {ANSWER}\n\n",
+    f"data: {PROGRESS}\n\ndata: {ANSWER}\n\n",
+    "data: " + json.dumps(json.loads(ANSWER), indent=1).replace("\n", "\ndata: ") + "\n\n",
+    f"{HEADERS}event: message\ndata: {ANSWER}\n\n",
+    f"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n{ANSWER}",
+    f"data: {ANSWER}\n\ndata: [DONE]\n\n",
+    json.dumps({"a": {"description": "A."}, "b": {"description": "B.", "parameters": {"type": "object"}}}),
+    json.dumps({"tools": {"a": {"description": "A."}, "b": {"description": "B."}}}),
+    json.dumps({"functions": [A, B]}),
+], ids=lambda text: text[:30])  # fmt: skip
+def test_files_as_people_have_them_give_their_tools(tmp_path: Path, text: str) -> None:
+    """J21, J22: the recorded answer of a server that streams, with or without headers; maps by name; `functions`."""
+    file = tmp_path / "tools.txt"
+    file.write_bytes(text.encode())
+    catalog = Catalog.from_file(file)
+    assert [t.id for t in catalog] == ["a", "b"]
+    assert not catalog.quarantined
+
+
+def test_a_file_that_powershell_wrote_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "tools.json"
+    file.write_bytes(LINES.encode("utf-16"))
+    assert len(Catalog.from_file(file)) == 2
+
+
+@pytest.mark.parametrize(("text", "told"), [
+    ("event: message\n\n", "an event stream without a message"),
+    ("data: <html>\n\n", "an event stream whose data is not JSON"),
+    (f"data: {PROGRESS}\n\n", "an RPC request or notification"),
+    ('{"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "Method not found"}}', "'Method not found'"),
+    ('{"mcpServers": {"notes": {"command": "npx"}}}', "the configuration of an MCP client"),
+    ('["add_note", "del_note"]', "'add_note' is a name or a text"),
+    ("[]", "an empty list"),
+    ('{"tools": []}', "an empty list"),
+    ('[{"name": "a", "inputSchema": 5}]', "must be a JSON object, not int"),
+])  # fmt: skip
+def test_a_file_without_a_usable_tool_is_an_error_that_names_it(tmp_path: Path, text: str, told: str) -> None:
+    """J22: what it is instead, and what to do."""
+    file = tmp_path / "tools.json"
+    file.write_text(text, "utf-8")
+    with pytest.raises(SetupError, match=r"tools\.json") as caught:
+        Catalog.from_file(file)
+    assert told in str(caught.value)
+
+
+def test_a_catalog_is_made_of_several_files_and_of_folders(tmp_path: Path) -> None:
+    (tmp_path / "b.jsonl").write_text(json.dumps(B), "utf-8")
+    (tmp_path / "a.json").write_text(json.dumps([A]), "utf-8")
+    (tmp_path / "notes.md").write_text("nothing", "utf-8")
+    assert [t.id for t in Catalog.from_file(tmp_path)] == ["a", "b"]
+    assert [t.id for t in Catalog.from_file(tmp_path / "b.jsonl", tmp_path / "a.json")] == ["b", "a"]
+    assert [t.id for t in Catalog.from_file(tmp_path, server="notes")] == ["notes/a", "notes/b"]
+    assert len(read_tools(tmp_path)) == 2
+
+
+def test_a_folder_with_a_file_of_tools_is_that_file(tmp_path: Path) -> None:
+    """As a data set is, whose other files hold cases."""
+    (tmp_path / "tools.jsonl").write_text(LINES, "utf-8")
+    (tmp_path / "cases.jsonl").write_text('{"query": "do a"}', "utf-8")
+    assert [t.id for t in Catalog.from_file(tmp_path)] == ["a", "b"]
+
+
+def test_a_file_whose_list_goes_on_says_so(tmp_path: Path) -> None:
+    """K30: through `read_tools` too."""
+    file = tmp_path / "tools.json"
+    file.write_text(json.dumps({"tools": [A], "nextCursor": "x"}), "utf-8")
+    for catalog in (Catalog.from_file(file), Catalog(read_tools(file))):
+        assert "the list of tools goes on" in catalog.notices[0]

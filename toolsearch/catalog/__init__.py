@@ -3,7 +3,10 @@
 catalog       Catalog: unique ids, bad definitions set aside, every change announced
 roster        the tools of a catalog by id and by name       quarantine  definitions that cannot be used, and why
 tools         Tool, and Shown: a tool as a request has it    marks       how a tool may be run, and its options
+sources       what a program passes, checked as a whole      listings    lists of tools, unwrapped
 definitions   the forms in which people have tools           functions   a Python function as a tool
+parameters    the forms in which they have parameters        shapes      what is no definition, called what it is
+foreign_tools tools of other frameworks, with their function
 files         definitions in files                           names       names a provider accepts, and names alike
 sanitising    hostile texts in definitions                   examples    example queries of tools
 enrichment    example queries asked of a model               answers     what a model answers, read in any form

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from toolsearch.catalog.definitions import parts
-from toolsearch.catalog.marks import ToolOptions, check_options
-from toolsearch.catalog.quarantine import Quarantine, Quarantined, log_unchecked
+from toolsearch.catalog.listings import unwrapped
+from toolsearch.catalog.marks import ToolOptions
+from toolsearch.catalog.quarantine import Notices, Quarantine, Quarantined, log_unchecked
 from toolsearch.catalog.roster import Roster
+from toolsearch.catalog.sources import check_json, check_some, remedy_for, sources_in
 from toolsearch.catalog.tools import Tool, definition_of, from_definition, tool
 from toolsearch.errors import DefinitionError, SetupError, UnknownTool
-from toolsearch.schemas.limits import check_size
 from toolsearch.support import checks
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ class Catalog:
         checks.text("server", server, none=True)
         self._roster = Roster()
         self._quarantine = Quarantine()
+        self._notices = Notices()
         self._missing: dict[str, str] = {}
         self._reserved: frozenset[str] = frozenset()
         self._examples: Examples | None = None
@@ -83,6 +85,21 @@ class Catalog:
         else:
             self.extend(tools)
 
+    @classmethod
+    def from_file(
+        cls,
+        *files: str | os.PathLike[str],
+        server: str | None = None,
+        on_collision: Literal["quarantine", "replace", "error"] = "quarantine",
+    ) -> Catalog:
+        """The tools in files, or folders of them; see `read_tools`. Raises `SetupError` for a file without any."""
+        from toolsearch.catalog.files import add_file
+
+        catalog = cls(server=server, on_collision=on_collision)
+        for file in files:
+            add_file(catalog, file, server)
+        return catalog
+
     # -- changing ------------------------------------------------------------------------------------------------
 
     def add(self, source: object, **options: Unpack[ToolOptions]) -> Tool | None:
@@ -91,18 +108,24 @@ class Catalog:
         return added[0] if added else None
 
     def extend(self, sources: Iterable[object], **options: Unpack[ToolOptions]) -> list[Tool]:
-        """Adds many tools in one change, and returns those now in the catalog; `options` apply to each."""
-        sources = _sources(sources, options)
+        """Adds many tools in one change, and returns those now in the catalog; `options` apply to each.
+
+        Raises `SetupError` if there are sources, and none of them is a definition or holds one.
+        """
+        sources = sources_in(sources, options)
         present: dict[str, Tool] = {}
+        faults: list[Exception] = []
         step = _Step()
         with self._changing:
             try:
                 for source in sources:
-                    for new in self._read(source, options):
+                    for new in self._read(source, options, faults):
                         if (member := self._take(new, source, step)) is not None:
                             present[member.id] = member
             finally:  # also when `sources` or a collision raised: every index must know of what is in
                 self._announce(tuple(step.added.values()), tuple(step.removed))
+            self._notices.tell_of_pages()
+        check_some(present, faults)
         return list(present.values())
 
     def remove(self, tool_id: str) -> Tool:
@@ -117,7 +140,7 @@ class Catalog:
     def replace(self, source: object, **options: Unpack[ToolOptions]) -> Tool:
         """Puts a new definition in the place of the tool with its id, or adds it; raises `DefinitionError`."""
         new = source if isinstance(source, Tool) and not options else tool(source, **options)
-        _check_json(new)
+        check_json(new)
         with self._changing:
             new = self._with_queries(new)
             before = self._roster.tools.get(new.id)
@@ -134,11 +157,17 @@ class Catalog:
         return new
 
     def sync(self, sources: Iterable[object], *, server: str, **options: object) -> None:
-        """Makes the tools of one server exactly these: new ones are added, changed ones replaced, others removed."""
+        """Makes the tools of one server exactly these: new ones are added, changed ones replaced, others removed.
+
+        Raises `SetupError`, and changes nothing, if there are sources and none of them is a definition or holds one.
+        """
         checks.text("server", server, empty=False)
-        sources = _sources(sources, options)
+        sources = sources_in(sources, options)
         with self._changing:
-            wanted = {t.id: t for source in sources for t in self._read(source, {**options, "server": server})}
+            faults: list[Exception] = []
+            wanted = {t.id: t for source in sources for t in self._read(source, {**options, "server": server}, faults)}
+            self._notices.tell_of_pages()
+            check_some(wanted, faults)
             before = {t.id: t for t in self._roster.tools.values() if t.server == server}
             for other in [t for i, t in self._roster.tools.items() if i in wanted and i not in before]:
                 if self._may_replace(other, wanted[other.id]):
@@ -242,6 +271,11 @@ class Catalog:
         return self._quarantine.entries
 
     @property
+    def notices(self) -> tuple[str, ...]:
+        """What was left out of the sources though their tools are here: an unreadable mark, the next page of a list."""
+        return self._notices.texts
+
+    @property
     def missing(self) -> Mapping[str, str]:
         """Servers that cannot be reached now, and why."""
         return dict(self._missing)
@@ -293,22 +327,28 @@ class Catalog:
         step.note(new, before)
         return new
 
-    def _read(self, source: object, options: Mapping[str, object]) -> list[Tool]:
-        """The tools in one source; what is wrong with it is quarantined, not raised."""
+    def _read(self, source: object, options: Mapping[str, object], faults: list[Exception]) -> list[Tool]:
+        """The tools in one source; what is wrong with it is quarantined, not raised, and added to `faults`."""
         tools: list[Tool] = []
         try:
-            definitions = list(parts(source))
+            listing = unwrapped(source)
         except Exception as error:
             self._quarantine.add(source, error)
+            faults.append(error)
             return []
-        for part in definitions:
+        if listing.is_list:
+            self._notices.page(str(options.get("server", "")), listing.goes_on)
+        for part in listing.parts:
             try:
-                new = part if isinstance(part, Tool) and not options else from_definition(definition_of(part), options)
-                _check_json(new)
+                definition = definition_of(part)
+                new = part if isinstance(part, Tool) and not options else from_definition(definition, options)
+                self._notices.left_out(definition.notices)
+                check_json(new)
                 self._check_reserved(new)
                 tools.append(self._with_queries(new))
             except Exception as error:
                 self._quarantine.add(part, error)
+                faults.append(error)
         return tools
 
     def _with_queries(self, new: Tool) -> Tool:
@@ -325,7 +365,7 @@ class Catalog:
     def _may_replace(self, before: Tool, source: object) -> bool:
         if self._on_collision == "replace":
             return True
-        error = DefinitionError(f"the id {before.id!r} is taken by a different tool; give one of them a server")
+        error = DefinitionError(f"the id {before.id!r} is taken by a different tool{remedy_for(before)}")
         if self._on_collision == "error":
             raise error
         self._quarantine.add(source, error)
@@ -352,27 +392,6 @@ class Catalog:
 
         rows = [(t.id, t.server or "", t.summary(), ", ".join(t.flags)) for t in self]
         return table(repr(self), ("id", "server", "summary", "flags"), rows, most=50)
-
-
-def _check_json(new: Tool) -> None:
-    """Raises `DefinitionError` for a tool that has no digest: a `Tool` made by hand may hold what is not JSON."""
-    check_size(f"the input schema of {new.id!r}", new.input_schema)
-    try:
-        _ = new.digest
-    except (TypeError, ValueError, RecursionError) as error:
-        raise DefinitionError(f"the definition of {new.id!r} is not JSON: {error}") from None
-
-
-def _sources(sources: object, options: Mapping[str, object]) -> Iterable[object]:
-    """The sources to read one by one. Raises `SetupError` for what holds no tools, and for unknown options."""
-    check_options(options)
-    if isinstance(sources, str | bytes):
-        raise checks.wrong("tools", "functions, definitions, or lists of them", sources, more=": read a file first")
-    if isinstance(sources, Mapping | Tool) or callable(sources):
-        return [sources]
-    if not isinstance(sources, Iterable):
-        raise checks.wrong("tools", "functions, definitions, or lists of them", sources)
-    return sources
 
 
 def _counted(number: int, noun: str) -> str:

@@ -21,7 +21,9 @@ from toolsearch.schemas.references import DATA
 from toolsearch.schemas.validation import ArgumentsError
 from toolsearch.support.json_types import JsonObject
 
-__all__ = ["Function", "adrained", "context_parameters", "drained", "in_async", "is_async", "read_docstring"]
+__all__ = [
+    "Function", "adrained", "context_parameters", "drained", "in_async", "is_async", "read_docstring", "without_titles"
+]  # fmt: skip
 
 MOST_ITEMS = 10_000  # of an iterator that a tool returns
 
@@ -83,7 +85,7 @@ class Function:
         config = ConfigDict(arbitrary_types_allowed=False, extra="allow" if extra else "forbid")
         try:
             model = create_model("arguments", __config__=config, **fields)
-            self.schema = _without_titles(model.model_json_schema(by_alias=True, schema_generator=_Schema))
+            self.schema = without_titles(model.model_json_schema(by_alias=True, schema_generator=_Schema))
             return model
         except (PydanticSchemaGenerationError, PydanticUserError, NameError, TypeError) as error:
             first = str(error).splitlines()[0].partition(". Set `")[0]
@@ -201,13 +203,13 @@ def _description_in(metadata: object) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def _without_titles(schema: Mapping[str, object], names: bool = False) -> dict[str, object]:
+def without_titles(schema: Mapping[str, object], names: bool = False) -> dict[str, object]:
     """The schema without the titles pydantic derives from names: they cost tokens and say nothing new."""
 
     def inner(node: object, names: bool) -> object:
         if isinstance(node, list):
             return [inner(item, False) for item in node]
-        return _without_titles(node, names) if isinstance(node, dict) else node
+        return without_titles(node, names) if isinstance(node, dict) else node
 
     return {
         key: value if key in DATA and not names else inner(value, key in ("properties", "$defs") and not names)

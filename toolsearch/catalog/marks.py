@@ -7,8 +7,18 @@ from dataclasses import dataclass, fields
 from typing import Literal, TypedDict
 
 from toolsearch.errors import DefinitionError, SetupError
+from toolsearch.support.checks import shown
 
-__all__ = ["DEFAULT_MARKS", "MARK_NAMES", "OPTION_NAMES", "Kind", "Marks", "ToolOptions", "check_options"]
+__all__ = [
+    "DEFAULT_MARKS",
+    "MARK_NAMES",
+    "OPTION_NAMES",
+    "Kind",
+    "Marks",
+    "ToolOptions",
+    "check_options",
+    "readable_options",
+]
 
 Kind = Literal["read", "action"]
 
@@ -94,6 +104,43 @@ class ToolOptions(TypedDict, total=False):
 DEFAULT_MARKS = Marks()
 MARK_NAMES = tuple(each.name for each in fields(Marks))
 OPTION_NAMES = tuple(ToolOptions.__annotations__)
+
+
+_KINDS_OF_OTHERS = ("function", "tool")  # what some write as the kind of every tool: it says nothing of ours
+
+
+def readable_options(options: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
+    """The options of a definition without those that cannot be read, and a sentence for each that was left out.
+
+    A tool can do without a title, a category or an example. What says who may run it, and how, stays as it is: whoever
+    makes a tool of it refuses what it cannot read.
+    """
+    read: dict[str, object] = {}
+    notices: list[str] = []
+    for key, value in options.items():
+        kept = _readable(key, value)
+        if kept is not None:
+            read[key] = kept
+        if key in ("title", "category", "version", "tags", "examples") and kept is not value and kept != str(value):
+            notices.append(f"{key!r} of {options.get('name')!r} cannot be read and is left out: {shown(value)}")
+    return read, tuple(notices)
+
+
+def _readable(key: str, value: object) -> object:
+    """What can be read of the value of an option, or None."""
+    if key == "kind" and value in _KINDS_OF_OTHERS:
+        return None
+    if key in ("title", "category"):
+        return value if isinstance(value, str) else None
+    if key == "version":
+        return value if isinstance(value, str) else str(value) if isinstance(value, int | float) else None
+    if key in ("tags", "examples") and not isinstance(value, str):
+        if isinstance(value, Mapping) or not isinstance(value, Iterable):
+            return None
+        items = list(value)
+        texts = [item for item in items if isinstance(item, str)]
+        return value if len(texts) == len(items) else texts or None
+    return value
 
 
 def check_options(options: Mapping[str, object]) -> None:

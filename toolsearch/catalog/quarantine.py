@@ -1,20 +1,21 @@
-"""Definitions that cannot be used: set aside with the reason, so that they never break the rest."""
+"""Definitions that cannot be used, set aside with the reason; and what was left out of those that can."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import DefinitionError
 from toolsearch.support.text import clean
 
-__all__ = ["Quarantine", "Quarantined", "log_unchecked"]
+__all__ = ["Notices", "Quarantine", "Quarantined", "log_unchecked"]
 
 log = logging.getLogger("toolsearch")
 
 NAME_CHARACTERS, REASON_CHARACTERS = 80, 1_000
+MOST_NOTICES = 1_000
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,35 @@ class Quarantine:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+class Notices:
+    """Sentences on what was left out of the sources of a catalog though its tools could be used, each once."""
+
+    def __init__(self) -> None:
+        self._left_out: dict[str, None] = {}
+        self._going_on: dict[str, str] = {}  # by server: its last page named another one
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (*self._left_out, *self._going_on.values())
+
+    def left_out(self, texts: Iterable[str]) -> None:
+        for text in (clean(each[:REASON_CHARACTERS]) for each in texts):
+            if text not in self._left_out and len(self._left_out) < MOST_NOTICES:
+                self._left_out[text] = None
+                log.warning("%s", text)
+
+    def page(self, server: str, goes_on: str) -> None:
+        """Takes note of a list of tools: whether the server has more, which the next list may bring."""
+        if goes_on:
+            self._going_on[server] = clean(goes_on)
+        else:
+            self._going_on.pop(server, None)
+
+    def tell_of_pages(self) -> None:
+        for text in self._going_on.values():
+            log.warning("%s", text)
 
 
 def _name_of(source: object) -> str:

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Unpack, overload
 
-from toolsearch.catalog.definitions import Definition, parts, read_definition
+from toolsearch.catalog.definitions import Definition, read_definition
 from toolsearch.catalog.functions import Function
+from toolsearch.catalog.listings import parts
 from toolsearch.catalog.marks import DEFAULT_MARKS, OPTION_NAMES, Kind, Marks, ToolOptions, check_options
 from toolsearch.catalog.names import base_name
 from toolsearch.catalog.sanitising import TEXT_CHARACTERS, clean_schema, clean_text
@@ -162,7 +163,7 @@ def tool(source: object = None, /, **options: Unpack[ToolOptions]) -> Tool | Cal
     check_options(options)
     if source is None:
         return lambda call: tool(call, **options)
-    definitions = list(parts(source))
+    definitions = parts(source)
     if len(definitions) != 1:
         raise DefinitionError(f"this definition holds {len(definitions)} tools; pass it to Catalog instead")
     return from_definition(definition_of(definitions[0]), options)

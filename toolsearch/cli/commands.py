@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -19,11 +18,9 @@ from toolsearch import Settings, SetupError, ToolSearch, __version__
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.enrichment import enrich as ask_for_queries
 from toolsearch.catalog.examples import QUERIES, Examples
-from toolsearch.catalog.files import read_tools
-from toolsearch.catalog.quarantine import Quarantined
+from toolsearch.catalog.files import add_file, read_tools
 from toolsearch.catalog.sanitising import FLAGS
 from toolsearch.catalog.text_models import command, endpoint
-from toolsearch.support.json_types import JsonObject
 
 __all__ = ["app"]
 
@@ -67,9 +64,7 @@ def search(
     """Search the tools of one or more files."""
     catalog = Catalog()
     for file in tools:
-        definitions, known = read_tools(file), len(catalog.quarantined)
-        if not catalog.extend(definitions):
-            raise SetupError(_explain_unusable(file, definitions, catalog.quarantined[known:]))
+        add_file(catalog, file)
     if examples is not None and (stale := catalog.enrich(Examples.load(examples))):
         _warn(f"stale, so not used: {', '.join(stale)}")
     hits = ToolSearch(catalog, index, settings=Settings.load()).find(query, limit)
@@ -95,7 +90,7 @@ def check(
     """List the definitions that cannot be used and the texts that look hostile. The exit code is 1 if there are any."""
     catalog = Catalog()
     for file in tools:
-        catalog.extend(read_tools(file))
+        add_file(catalog, file)
     console = Console()
     console.print(_plain(repr(catalog)))
     for tool in catalog.suspicious:
@@ -169,37 +164,6 @@ def _plain(text: str) -> Text:
 def _warn_of_quarantined(catalog: Catalog) -> None:
     for entry in catalog.quarantined:
         _warn(f"quarantined {entry.name}: {entry.reason}")
-
-
-def _explain_unusable(file: str, definitions: Sequence[object], quarantined: Sequence[Quarantined]) -> str:
-    """A sentence about a file without a usable definition: what it seems to be, and what to pass instead."""
-    start = f"the file {file!r} holds no usable tool: "
-    if not definitions:
-        return f"{start}it is an empty list"
-    first = definitions[0]
-    if isinstance(first, dict) and len(definitions) == 1 and (shape := _shape(first)):
-        return start + shape
-    if all(isinstance(each, dict) and "title" in each and "name" not in each for each in definitions):
-        return f"{start}its entries look like JSON schemas, which have a title; give each a 'name'"
-    reason = quarantined[0].reason if quarantined else "nothing in it is a definition"
-    return f"{start}{reason}. `toolsearch check --tools {shlex.quote(file)}` lists every definition and its reason"
-
-
-def _shape(whole: JsonObject) -> str | None:
-    """What a JSON object is instead of a definition or an answer to `tools/list`, if its kind is known."""
-    parts = list(whole.values())
-    if any(isinstance(whole.get(key), dict) for key in ("mcpServers", "servers")):
-        return (
-            "it is the configuration of an MCP client, which says how to reach servers and not which tools they "
-            "have; pass what a server answers to tools/list"
-        )
-    if "openapi" in whole or "swagger" in whole:
-        return "it is an OpenAPI description of an HTTP API; pass a list of tool definitions"
-    if parts and all(isinstance(part, list) or (isinstance(part, dict) and "tools" in part) for part in parts):
-        return "it has a list of tools for each server; save each list as a file and repeat --tools"
-    if parts and all(isinstance(part, dict) for part in parts):
-        return "it has definitions by name; pass a list of them, each with its 'name'"
-    return None
 
 
 def _mount(command: EntryPoint) -> None:
