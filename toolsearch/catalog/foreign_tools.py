@@ -94,7 +94,7 @@ class _LangChainAsync(_LangChainBoth):
         return await self.call_async(toolsearch_context, **arguments)
 
 
-def _langchain_result(message: object) -> object:
+def _langchain_result(message: Any) -> object:
     """The content of a `ToolMessage`; where it says that the tool failed, a failed result."""
     if not hasattr(message, "content") or not hasattr(message, "tool_call_id"):
         return message
@@ -106,10 +106,9 @@ def _langchain_result(message: object) -> object:
 
 def _read_langchain(source: Any) -> ForeignTool:
     schema = source.tool_call_schema
-    if isinstance(schema, type) and hasattr(schema, "model_json_schema"):
-        schema = schema.model_json_schema()
-    elif isinstance(schema, type) and hasattr(schema, "schema"):  # pydantic's first generation
-        schema = schema.schema()
+    for method in ("model_json_schema", "schema"):  # "schema" in pydantic's first generation
+        if not isinstance(schema, Mapping) and hasattr(schema, method):
+            schema = getattr(schema, method)()
     if source.args_schema is None and set(source.args) == {"tool_input"}:  # the oldest form, of one text
         schema = {"type": "object", "properties": source.args, "required": ["tool_input"]}
     # One with a coroutine alone refuses to be called from a thread.
