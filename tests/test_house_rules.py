@@ -54,7 +54,11 @@ MAY_IMPORT = {
 }  # fmt: skip
 
 # What stands in several of these folders stands alone: none of its modules imports a sibling, but for the one named.
-ALONE = {"layers": {"_narration", "_defaults", "_shared"}, "stores": {"entries"}, "wires": {"shared"}}
+ALONE = {
+    "layers": {"_narration", "_defaults", "_shared"},
+    "stores": {"entries"},
+    "wires": {"shared", "_reading", "_fragments", "_chat_pieces", "_message_pieces"},
+}
 
 # The shape of the house, so that it cannot grow back: a room is a package, or a module that lies flat in `toolsearch/`.
 MOST_ROOMS, MOST_LEVELS, MOST_EDGES, MOST_FLAT = 25, 13, 120, 11

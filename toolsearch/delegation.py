@@ -31,6 +31,7 @@ from toolsearch.events.facts import (
     UserSaid,
 )
 from toolsearch.events.requests import Answer, Approve, Call, Decision, Deny, Finished, Paused, Waiting
+from toolsearch.events.stops import REASONS
 from toolsearch.loop.agent import Agent
 from toolsearch.loop.conversation import Conversation
 from toolsearch.protocols import Layer, Record, ToolSteps
@@ -155,6 +156,8 @@ class _Delegate:
             return replace(synthetic.stopped(call, cancelled=True, begun=True), data=result)
         if not result.text or result.text == synthetic.without_answer(result.reason):
             return replace(synthetic.said_nothing(call, result.reason), data=result)
+        if result.reason in REASONS:
+            return replace(synthetic.half_said(call, result.reason, result.text), data=result)
         return ToolResult(call.id, call.name, "ok", result.text, result)
 
     def _judged(self, context: ToolContext) -> JudgedCall:

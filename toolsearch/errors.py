@@ -10,6 +10,7 @@ __all__ = [
     "DefinitionError",
     "MissingExtra",
     "QueryError",
+    "ReplyError",
     "SetupError",
     "StateError",
     "ToolSearchError",
@@ -63,6 +64,18 @@ class AnswerError(ToolSearchError, ValueError):
             "ask for less, or catch this: .text is what the model said"
         )
         self.problems, self.text, self.attempts = problems, text, attempts
+
+
+class ReplyError(ToolSearchError):
+    """A provider answered a request with an error, or with nothing, although its status says that all is well.
+
+    `status_code` is the status that fits the error, None if the provider names none that is known; `code` is the
+    provider's own code. The layer `retry` reads both.
+    """
+
+    def __init__(self, message: str, *, status_code: int | None = None, code: str | None = None) -> None:
+        super().__init__(message)
+        self.status_code, self.code = status_code, code
 
 
 class QueryError(ToolSearchError, ValueError):

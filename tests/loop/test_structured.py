@@ -36,6 +36,7 @@ from toolsearch.layers import (
     timeout,
     usage,
 )
+from toolsearch.layers._structured import _without_thoughts
 from toolsearch.loop.agent import Agent
 from toolsearch.support.text import clean_json
 from toolsearch.testing import ScriptedModel
@@ -379,3 +380,51 @@ def test_a_catalog_of_searched_tools_works_as_well(drive: Any) -> None:
     agent = Agent(model, ToolSearch(Catalog(tools)), system="Be brief.", layers=[structured(Answer)])
     assert drive(agent, "Go").value == Answer(a=1)
     assert model.requests[0].system.startswith("Be brief.")
+
+
+class Passed(BaseModel):
+    passed: bool
+    score: int
+
+
+FITS = '{"passed": true, "score": 3}'
+BRACES = 'perhaps {"passed": false, "score": 0}'
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"<think>{BRACES}</think>{FITS}",
+        f"<think>\n{BRACES}\n</think>\n\n{FITS}",
+        f"<THINKING>{BRACES}</THINKING> {FITS}",
+        f"<think>a</think><reasoning>{BRACES}</reasoning>{FITS}",
+        f"{BRACES} so it is\n</think>\n{FITS}",
+        f"[THINK]{BRACES}[/THINK]{FITS}",
+        f"<think>{BRACES}</think>\n```json\n{FITS}\n```",
+        f"<think>{BRACES}</think>The verdict is {FITS}.",
+    ],
+)
+def test_J34_thoughts_before_the_answer_are_no_part_of_it(drive: Any, text: str) -> None:
+    """J34: braces in the thoughts of a model made its answer fail."""
+    agent = Agent(ScriptedModel(text), ToolSearch([], mode="static"), layers=[structured(Passed, repairs=0)])
+    assert drive(agent, "Judge").value == Passed(passed=True, score=3)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ('{"a": "<think>{}</think>"}', {"a": "<think>{}</think>"}),
+        ('{"a": "x</think>y"}', {"a": "x</think>y"}),
+        ('<think>no end {"a": 1}', {"a": 1}),
+    ],
+)
+def test_J34_what_fits_as_it_is_stays_as_it_is(drive: Any, text: str, value: Any) -> None:
+    """J34: a block of thoughts is looked for only where the text as it is does not fit."""
+    layer = structured({"properties": {"a": {}}, "required": ["a"]}, repairs=0)
+    agent = Agent(ScriptedModel(text), ToolSearch([], mode="static"), layers=[layer])
+    assert drive(agent, "Go").value == value
+
+
+def test_J34_many_openings_of_thoughts_are_read_in_linear_time() -> None:
+    assert _without_thoughts("<think>" * 200_000) == "<think>" * 200_000
+    assert _without_thoughts("<think></think>" * 100_000 + "{}") == "{}"

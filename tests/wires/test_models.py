@@ -29,6 +29,7 @@ from toolsearch.loop.agent import Agent
 from toolsearch.testing import check_wire
 from toolsearch.wires import anthropic as anthropic_wire
 from toolsearch.wires import openai_chat
+from toolsearch.wires._chat_pieces import ChatPieces
 
 Wire = tuple[Any, Callable[..., Any]]
 ways = pytest.mark.parametrize("way", ["whole", "streamed", "whole async", "streamed async"])
@@ -285,13 +286,8 @@ def test_a_sync_run_with_a_wrapped_async_client_sends_nothing_and_leaves_nothing
 
 
 def test_malformed_arguments_in_pieces_are_kept_as_they_were_written() -> None:
-    parts = openai_chat._Pieces()
-    parts.take(
-        {
-            "choices": [
-                {"delta": {"tool_calls": [{"index": 0, "id": "a", "function": {"name": "t", "arguments": '{"x": '}}]}}
-            ]
-        }
-    )
+    parts = ChatPieces()
+    calls = [{"index": 0, "id": "a", "function": {"name": "t", "arguments": '{"x": '}}]
+    parts.take({"choices": [{"delta": {"tool_calls": calls}, "finish_reason": "tool_calls"}]})
     reply: Reply = openai_chat.reply_from(parts.whole())
     assert reply.calls == (ToolCall("a", "t", '{"x": '),)

@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 from openai.types.chat import ChatCompletion
 
-from toolsearch import Catalog, SetupError, ToolCall, ToolResult, ToolSearch
+from toolsearch import Catalog, ReplyError, SetupError, ToolCall, ToolResult, ToolSearch
 from toolsearch.tokens import counter
 from toolsearch.wires import anthropic as other_wire
 from toolsearch.wires import openai_chat as wire
+from toolsearch.wires._chat_pieces import ChatPieces
 
 EVERY_MODE = pytest.mark.parametrize("mode", ["append", "bridge", "static"])
 
@@ -236,6 +237,14 @@ def test_servers_that_leave_the_envelope_out_are_read_too() -> None:
         assert wire.message_from(reply)["tool_calls"][0]["function"]["arguments"] == '{"n": 1}'
 
 
+@pytest.mark.parametrize("choices", [5, [5], None, []])
+def test_J03_a_reply_without_choices_calls_nothing_and_is_an_error_for_an_agent(choices: Any) -> None:
+    reply = {"choices": choices}
+    assert wire.calls_in(reply) == []
+    with pytest.raises(ReplyError, match="there are no choices"):
+        wire.reply_from(reply)
+
+
 def test_E04_counting_works_on_the_exact_payload_of_either_form() -> None:
     """E04: both forms of one tool differ by their wrapper alone, and a system text counts as text or as blocks."""
     forty = [{"name": f"tool_{n}", "description": f"Does thing number {n}, well."} for n in range(40)]
@@ -270,7 +279,7 @@ def test_what_is_no_chat_completion_is_told_and_does_not_pass_for_one_without_ca
 
 def streamed(*deltas: Any) -> list[ToolCall]:
     """The calls of a reply that comes in these pieces, each the `tool_calls` of one."""
-    parts = wire._Pieces()
+    parts = ChatPieces()
     for delta in deltas:
         parts.take({"choices": [{"index": 0, "delta": {"tool_calls": delta}}]})
     return wire.calls_in(parts.whole())
@@ -332,8 +341,6 @@ def test_one_call_in_pieces_is_one_call(deltas: list[Any]) -> None:
 @pytest.mark.parametrize(
     "reply",
     [
-        {"choices": 5},
-        {"choices": [5]},
         {"choices": [{"message": 5}]},
         {"choices": [{"message": {"tool_calls": 5, "content": 5}}]},
         {"choices": [{"message": {"tool_calls": [5], "content": [5]}}]},

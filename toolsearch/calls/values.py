@@ -52,11 +52,16 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call as the model wrote it: `arguments` is its JSON text, or already an object."""
+    """One call as the model wrote it: `arguments` is its JSON text, or already an object.
+
+    `cut` is empty for a whole call. Otherwise the reply ended in the middle of the call, and `cut` says why, for
+    example "cut off" at the token limit; such a call is answered, and never runs.
+    """
 
     id: str
     name: str
     arguments: str | JsonObject | None = None
+    cut: str = ""
 
 
 @dataclass(frozen=True, slots=True)

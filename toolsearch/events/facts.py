@@ -124,8 +124,9 @@ class UserSaid:
 class ModelReplied:
     """A reply of the model, after all layers.
 
-    `raw` is the provider's own message, which is sent back verbatim to the same `wire`. `stop` is the provider's reason
-    why the reply ended. `value` is the answer as an object, if a layer made one.
+    `raw` is the provider's own message, which is sent back verbatim to the same `wire`. `stop` is the provider's word
+    for why the reply ended; `events.stops` says which words make a reply no answer. `value` is the answer as an object,
+    if a layer made one.
     """
 
     text: str = ""
@@ -294,7 +295,7 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class RunEnded:
-    """The turn is over. `reason` is "answered", "cancelled", "failed", …, or the reason a layer gave.
+    """The turn is over. `reason` is "answered", "cancelled", "failed", "cut off", …, or the reason a layer gave.
 
     `text` is the answer, or the error of a turn that failed. `value` is the answer as an object, if there is one.
     """

@@ -98,7 +98,7 @@ def _as_text(message: Message) -> Message:
     """The message with its calls and results written as text."""
     match message:
         case ModelReplied() if message.calls:
-            calls = [f"(called {call.name}: {text_of(call.arguments)})" for call in message.calls]
+            calls = [f"(called {call.name}: {text_of(call.arguments or {})})" for call in message.calls]
             return ModelReplied("\n".join(filter(None, [message.text, *calls])))
         case Answers():
             return Note("\n".join(f"Result ({each.status}): {each.content}" for each in message.results))
@@ -183,7 +183,8 @@ class Finished:
     """The turn is over.
 
     `text` is the answer, `value` the answer as an object if there is one. `reason` says why the turn ended, "answered"
-    if the model answered. `usage` counts the tokens of all model calls of the turn.
+    if the model answered; a reply that was cut off, refused, empty, … has a reason of its own, see `events.stops`.
+    `usage` counts the tokens of all model calls of the turn.
     """
 
     text: str

@@ -15,6 +15,7 @@ __all__ = [
     "expired",
     "failed",
     "gate_failed",
+    "half_said",
     "interrupted",
     "limited",
     "not_asked_again",
@@ -182,6 +183,13 @@ def not_passed_on(call: JudgedCall) -> ToolResult:
 def said_nothing(call: JudgedCall, reason: str) -> ToolResult:
     """A called agent ended its turn without a text."""
     return _answer(call, "failed", f"ended without an answer: {reason}. Ask it for less, or go on without it.")
+
+
+def half_said(call: JudgedCall, reason: str, text: str) -> ToolResult:
+    """A called agent ended its turn with a text that is no whole answer."""
+    return _answer(
+        call, "failed", f"gave no whole answer ({reason}). Ask it for less, or go on without. It said: {text}"
+    )
 
 
 def unanswered(call: JudgedCall) -> ToolResult:

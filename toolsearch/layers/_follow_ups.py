@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from toolsearch.events.facts import Event, ModelReplied, Noted, Reply, UserSaid, is_reply
 from toolsearch.events.requests import CallModel
+from toolsearch.events.stops import no_answer
 from toolsearch.events.turn_view import TurnView
 from toolsearch.protocols import Layer, ModelSteps, Record, Within
 from toolsearch.support import checks
@@ -58,7 +59,7 @@ class _FollowUps:
 
     def around_model(self, request: CallModel) -> ModelSteps:
         reply = yield request
-        final = is_reply(reply) and not reply.calls and reply.stop != "ended" and reply.text.strip()
+        final = is_reply(reply) and not reply.calls and reply.stop != "ended" and not no_answer(reply)
         if request.purpose != "chat" or not final:
             return reply
         helper = request.helper(PURPOSE, ModelReplied(reply.text), UserSaid(self.prompt))

@@ -23,7 +23,7 @@ __all__ = ["is_transient", "retry"]
 _NAMES = frozenset(
     "APIConnectionError APITimeoutError RateLimitError InternalServerError OverloadedError ServiceUnavailableError "
     "ConnectError ReadError WriteError RemoteProtocolError TimeoutException ConnectionError Timeout "
-    "ServerDisconnectedError ClientConnectionError".split()
+    "ServerDisconnectedError ClientConnectionError ReplyError".split()
 )
 _STATUSES = frozenset([408, 429])  # and every status from 500 on
 _FOR_GOOD = frozenset(

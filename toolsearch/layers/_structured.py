@@ -14,13 +14,14 @@ from pydantic_core import ErrorDetails
 from toolsearch.errors import AnswerError, SetupError
 from toolsearch.events.facts import ModelReplied, Reply, UserSaid, is_reply
 from toolsearch.events.requests import CallModel, Finished, Run
+from toolsearch.events.stops import REASONS, no_answer
 from toolsearch.protocols import Layer, ModelSteps, RunSteps
 from toolsearch.schemas.checking import check_schema
 from toolsearch.schemas.json_values import read_json, refuse_constant
-from toolsearch.schemas.validation import ArgumentsError, validate_value
+from toolsearch.schemas.validation import DEEPEST, ArgumentsError, validate_value
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean_json
+from toolsearch.support.text import clean_json, is_deeper
 
 __all__ = ["structured"]
 
@@ -28,9 +29,16 @@ PURPOSE = "structured_output"
 ASK = "Give your final answer as JSON that fits this JSON Schema, and nothing else, no code fence either: "
 SEPARATE = "Give your answer above as JSON, and nothing else."
 PROBLEMS = 20  # that are reported of one attempt
-CUT_OFF = ("length", "max_tokens")  # what providers call the end of a reply that was too long
+NOT_ASKED = ("refused", "filtered", "paused", "context overflow")  # the reasons for which no answer is demanded
+_BY_MODEL = frozenset({"answered", *REASONS})  # the reasons of turns that end with a reply of the model
 LOOKS = 20  # places in a text where an object may begin
 
+_NAMES = "think|thinking|thought|thoughts|reasoning|reflection|analysis|scratchpad"
+# A block at the beginning, with its opening tag or without it; the end of a tag that is not its own is a thought.
+_THOUGHTS = re.compile(
+    rf"\s*(?:<(?P<name>{_NAMES})>.*?</(?P=name)>|\[THINK\].*?\[/THINK\]|(?:(?!</?(?:{_NAMES})>).)*</(?:{_NAMES})>)\s*",
+    re.DOTALL | re.IGNORECASE,
+)
 _FENCE = re.compile(r"(`{3,}|~{3,})[^\n`]*\n(.*?)\n?[ \t]*\1", re.DOTALL)
 
 
@@ -67,7 +75,7 @@ class _Structured:
     def around_run(self, run: Run) -> RunSteps:
         """The journal holds JSON; the program that called gets the type."""
         result = yield run
-        if isinstance(result, Finished) and result.reason == "answered" and result.value is not None:
+        if isinstance(result, Finished) and result.reason in _BY_MODEL and result.value is not None:
             return replace(result, value=self.shape.value_of(result.value))
         return result
 
@@ -76,7 +84,7 @@ class _Structured:
             return (yield request)
         with_schema = self._with_schema(request)
         first = yield request if self.separate else with_schema
-        if not is_reply(first) or first.calls or first.stop == "ended":
+        if not is_reply(first) or first.calls or first.stop == "ended" or no_answer(first) in NOT_ASKED:
             return first
         reply = first
         if self.separate:
@@ -134,14 +142,21 @@ class _Shape:
     adapter: TypeAdapter[Any] | None
 
     def read(self, reply: object) -> _Fit | _Unfit:
-        """The value of a reply as JSON, or what is wrong with it."""
+        """The value of a reply as JSON, or what is wrong with it; without the thoughts before it if need be."""
         if not isinstance(reply, Reply) or reply.calls:
             return _Unfit(["it must be an answer, not a call; there are no tools now"])
+        read = self._read(reply)
+        answer = _without_thoughts(reply.text) if isinstance(read, _Unfit) else reply.text
+        return read if answer == reply.text else self._read(replace(reply, text=answer))
+
+    def _read(self, reply: Reply) -> _Fit | _Unfit:
         try:
             value = clean_json(_json_in(reply.text))
         except (ValueError, RecursionError) as error:
-            cut = " (it was cut off: answer more briefly)" if reply.stop in CUT_OFF else ""
+            cut = " (it was cut off: answer more briefly)" if no_answer(reply) == "cut off" else ""
             return _Unfit([f"it is not valid JSON: {error}{cut}"])
+        if is_deeper(value, DEEPEST):
+            return _Unfit([f"it is nested too deeply, more than {DEEPEST} levels"])
         if self.wrapped and isinstance(value, dict) and value.keys() == {"value"}:
             value = value["value"]
         try:
@@ -211,6 +226,17 @@ def _json_in(text: str) -> object:
     if len(objects) == 1:
         return objects[0]
     raise ValueError(f"it holds {len(objects)} objects" if objects else first)
+
+
+def _without_thoughts(text: str) -> str:
+    """The text behind the thoughts that a model wrote first, as some servers leave them there.
+
+    Where the template of a chat opens the block itself, only its end is in the text.
+    """
+    at = 0
+    while (block := _THOUGHTS.match(text, at)) is not None:
+        at = block.end()
+    return text[at:] if text[at:].strip() else text
 
 
 def _objects(text: str) -> list[JsonObject]:

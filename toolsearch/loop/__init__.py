@@ -7,7 +7,7 @@ turn_io       what a turn does through its driver              effects       wha
 drivers       one with threads, one with tasks                 activities    work that runs in the background
 resumption    continuing where a journal ends                  layering      layers around a step, for sync and async
 trampoline    the one place that sends into a generator        evictions     conversations that leave the memory
-actions       a warning if actions run without an approval
+actions       a warning if actions run without an approval     replies       what becomes of a reply that is no answer
 stored_journal  a turn's journal in its store                  leases        one worker at a time for a conversation
 """
 

@@ -4,6 +4,8 @@
     apply(fact)                                             what has happened
 
     a turn         RunBegan UserSaid (ModelReplied batch?)* RunEnded
+                   a reply that is empty or broken off is left out, and the model is asked once more; one that is
+                   paused is continued by the next
     a batch        one slot per call of the reply; each is answered once, by ToolReturned
     a slot         open -> ToolStarted -> ToolReturned, or -> ToolWaiting -> ToolApproved | ToolDenied -> …
                    a call that has started may wait too; it starts again after the decision
@@ -32,6 +34,7 @@ from toolsearch.events.facts import (
     Message,
     ModelReplied,
     Note,
+    Reply,
     RunBegan,
     RunEnded,
     ToolApproved,
@@ -46,14 +49,19 @@ from toolsearch.events.facts import (
 )
 from toolsearch.events.journal import cleaned, read_event, stored
 from toolsearch.events.requests import CallModel, CallTools, Finished, Paused, Waiting
+from toolsearch.events.stops import no_answer, with_cut_end
 from toolsearch.events.turn_view import TurnView
 from toolsearch.loop.batch import Batch, CallFact, require
+from toolsearch.loop.replies import answer_of, asks_again, is_asking_again, is_paused, note_for
 from toolsearch.session.session import Session
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean
+from toolsearch.support.text import clean, is_deeper
 from toolsearch.tool_search import ToolSearch
 
 __all__ = ["Conversation"]
+
+DEEPEST = 64  # levels of the arguments of a call
+TOO_DEEP = f"(arguments that are nested more than {DEEPEST} levels deep)"
 
 Command = CallModel | CallTools | Paused | Finished
 
@@ -143,8 +151,8 @@ class Conversation:
         last = self._last()
         if last is None:
             return self._end("", "nothing was said")
-        if isinstance(last, ModelReplied):
-            return self._end(last.text, "answered", last.value)
+        if isinstance(last, ModelReplied) and not is_paused(self._journal, last):
+            return self._end(answer_of(self._journal), no_answer(last) or "answered", last.value)
         if isinstance(last, Answers) and (ended := self._end_by_tools(last)):
             return ended
         return CallModel(
@@ -154,6 +162,10 @@ class Conversation:
     def _last(self) -> Message | None:
         """The last message that is not a note of the program."""
         return next((message for _, message in reversed(self._messages) if not isinstance(message, Note)), None)
+
+    def asks_again(self, reply: Reply) -> bool:
+        """Whether the model will be asked again after this reply, which is empty or broken off."""
+        return asks_again(self._journal, reply)
 
     def _end_by_tools(self, answers: Answers) -> Finished | None:
         """The end of a turn by its tools: one is terminal, or all of the round return directly."""
@@ -174,17 +186,21 @@ class Conversation:
         """The last text of the model in this turn; empty if there is none."""
         return next((reply.text for reply in reversed(self.turn.replies) if reply.text.strip()), "")
 
-    def decide_calls(self, calls: Sequence[ToolCall]) -> tuple[JudgedCall, ...]:
+    def decide_calls(self, calls: Sequence[ToolCall], stop: str = "") -> tuple[JudgedCall, ...]:
         """Decides what to do with each call of a reply, and gives it a unique id; pass the result to `ModelReplied`.
 
-        Changes nothing. Load the tools in the `reveal` of the calls with `session.load`.
+        `stop` is that of the reply: if the reply was cut off, its last call does not run. Changes nothing. Load the
+        tools in the `reveal` of the calls with `session.load`.
         """
-        ids = self.distinct_ids([call.id for call in calls])
-        return tuple([self._decide(ToolCall(i, call.name, call.arguments)) for i, call in zip(ids, calls, strict=True)])
+        marked = with_cut_end(calls, stop)
+        single = [inner for call in marked for inner in self.session.inner_calls(call) or [call]]
+        ids = self.distinct_ids([call.id for call in single])
+        return tuple([self._decide(replace(call, id=i)) for i, call in zip(ids, single, strict=True)])
 
     def _decide(self, call: ToolCall) -> JudgedCall:
         plan = self.session.decide(call)
-        judged = JudgedCall(call.id, plan.call.name, plan.call.arguments, reveal=plan.reveal)
+        arguments = TOO_DEEP if is_deeper(plan.call.arguments, DEEPEST) else plan.call.arguments
+        judged = JudgedCall(call.id, plan.call.name, arguments, reveal=plan.reveal)
         if (result := plan.result) is not None:
             return replace(judged, kind="answered", status=result.status, answer=result.content)
         if (tool := plan.tool) is None:
@@ -229,6 +245,8 @@ class Conversation:
                 require(self._running, event, "no turn has begun")
                 require(not self.open, event, f"the call {self.open[0].id!r} has no answer" if self.open else "")
                 self._running = False
+                if self._messages and is_asking_again(self._messages[-1][1]):  # the model was not asked again
+                    self._messages.pop()
                 self._finished = Finished(event.text, event.reason, event.value, self.id, self.turn.usage)
             case ToolsUnloaded() if event.notices:
                 self._add_message(Note("Tools have changed: " + "; ".join(event.notices)))
@@ -246,16 +264,15 @@ class Conversation:
     def _apply_reply(self, event: ModelReplied) -> None:
         require(self._running, event, "no turn has begun")
         require(not self._batch, event, "calls of the previous reply have no answer yet")
-        require(
-            not isinstance(self._last(), ModelReplied),
-            event,
-            "there is nothing to reply to: the last message is a reply",
-        )
+        last = self._last()
+        goes_on = not isinstance(last, ModelReplied) or is_paused(self._journal, last)
+        require(goes_on, event, "there is nothing to reply to: the last message is a reply")
         ids = [call.id for call in event.calls]
         twice = next((i for i in ids if not i or i in self._used_ids or ids.count(i) > 1), None)
         require(twice is None, event, f"the call id {twice!r} is used already; see `distinct_ids`")
         self._replied_at = len(self._journal)
-        self._messages.append((self._replied_at, event))
+        shown: Message = note_for(event) if asks_again(self._journal, event) else event
+        self._messages.append((self._replied_at, shown))
         self._used_ids |= set(ids)
         self._batch = Batch(event.calls)
 

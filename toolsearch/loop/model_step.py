@@ -20,14 +20,18 @@ from toolsearch.events.facts import (
     Usage,
 )
 from toolsearch.events.requests import CallModel, mark_shown
+from toolsearch.events.stops import no_answer
 from toolsearch.loop.activities import ModelActivity
 from toolsearch.loop.effects import Cancelled, Effects
 from toolsearch.loop.layering import Inner, layered
 from toolsearch.loop.turn_io import RequestDropped, TurnIO
 from toolsearch.protocols import BufferingLayer, ReplyFilter, SchemaModel, StreamingLayer
 from toolsearch.support.checks import offers
+from toolsearch.support.text import is_deeper
 
 __all__ = ["ModelStep"]
+
+DEEPEST_RAW = 80  # levels of a provider's own message; the arguments of a call, inside, have fewer
 
 
 @dataclass(slots=True)
@@ -62,10 +66,14 @@ class ModelStep:
 
     def _record(self, reply: Reply) -> Effects[None]:
         conversation = self.io.conversation
-        calls = conversation.decide_calls(reply.calls)
+        calls = conversation.decide_calls(reply.calls, reply.stop)
         self.own_calls |= {call.id for call in calls}
         # A reply that a layer changed must not be sent back as the provider's own, unchanged message.
-        raw = reply.raw if _contents(reply) == self.raw_contents else None
+        # Nor can one whose calls are not those that were decided, or one too deep to be read from a journal.
+        unchanged = _contents(reply) == self.raw_contents and len(calls) == len(reply.calls)
+        raw = reply.raw if unchanged and not is_deeper(reply.raw, DEEPEST_RAW) else None
+        if conversation.asks_again(reply):
+            yield from self._discard(no_answer(reply))
         replied = ModelReplied(
             reply.text or "", calls, reply.reasoning or "", raw, reply.wire, reply.model, reply.stop, reply.value
         )

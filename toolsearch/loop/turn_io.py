@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -37,12 +37,15 @@ from toolsearch.loop.resumption import Resolution
 from toolsearch.loop.trampoline import Trampoline
 from toolsearch.protocols import Do, Layer, Model, NamedModel, Observer, Record, RedactingLayer, Sleep
 from toolsearch.support.checks import offers
+from toolsearch.support.text import NOTHING
 from toolsearch.support.threads import StopFlag
 from toolsearch.tool_search import ToolSearch
 
 __all__ = ["AgentParts", "RequestDropped", "TurnIO"]
 
 log = logging.getLogger("toolsearch")
+
+DEEPEST = 64  # levels of the data of a result; what is deeper stays out of the journal
 
 RequestT = TypeVar("RequestT")
 
@@ -146,8 +149,9 @@ class TurnIO:
         data = data_to_store(result)
         if not _is_plain(data):
             data = None
+        content = result.content if result.content.strip() else NOTHING  # a layer may have given a blank one
         parts = parts_to_store(result)
-        return ToolReturned(call.id, result.status, result.content, data, by, seconds, self.now(), parts)
+        return ToolReturned(call.id, result.status, content, data, by, seconds, self.now(), parts)
 
     def _with_time(self, event: Event) -> Event:
         """The fact with the time; layers do not know it and leave it out."""
@@ -251,17 +255,15 @@ class TurnIO:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value can be stored as it is; a value that contains itself cannot."""
-    try:
-        return _is_json(value)
-    except RecursionError:
+    """Whether a value can be stored as it is, and be read again whatever the stack; one in a circle cannot."""
+    return _is_json(value, DEEPEST)
+
+
+def _is_json(value: object, deepest: int) -> bool:
+    if isinstance(value, Mapping | list | tuple) and not deepest:
         return False
-
-
-def _is_json(value: object) -> bool:
     if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _is_json(item) for key, item in value.items())
+        return all(isinstance(key, str) and _is_json(item, deepest - 1) for key, item in value.items())
     if isinstance(value, list | tuple):
-        items: Sequence[object] = value
-        return all(map(_is_json, items))
+        return all(_is_json(item, deepest - 1) for item in value)
     return value is None or isinstance(value, str | int | float)

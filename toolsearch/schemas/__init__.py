@@ -7,4 +7,5 @@ validation   a model's arguments: parsed, coerced, checked against the schema
 validator    a value and a schema walked through together
 budget       what one validation may cost             constraints     single keywords: lengths, bounds, patterns
 json_values  JSON values: types, comparison, size     checking        a schema of the program's own, checked early
+                                                      parallel_calls  several calls in one
 """

@@ -6,7 +6,17 @@ import json
 from collections.abc import Hashable, Mapping
 from typing import NoReturn
 
-__all__ = ["JSON_TYPES", "coerced", "comparable", "read_json", "refuse_constant", "size", "type_of"]
+__all__ = [
+    "JSON_TYPES",
+    "coerced",
+    "comparable",
+    "read_json",
+    "read_repeated",
+    "refuse_constant",
+    "size",
+    "type_of",
+    "values_in",
+]
 
 JSON_TYPES = frozenset(["string", "number", "integer", "boolean", "array", "object", "null"])
 
@@ -15,6 +25,41 @@ def read_json(text: str) -> object:
     """JSON as the standard has it: Python's own reader also takes NaN and Infinity."""
     value: object = json.loads(text, parse_constant=refuse_constant)
     return value
+
+
+def read_repeated(text: str) -> object:
+    """JSON as `read_json` has it, also where a server wrote the value several times, or an empty object before it."""
+    try:
+        return read_json(text)
+    except json.JSONDecodeError as error:
+        if not error.msg.startswith("Extra data"):
+            raise
+        values = [value for value, _ in values_in(text)]
+        written = [value for value in values if value not in ({}, [], "", None)] or values[:1]
+        if not written or any(comparable(value) != comparable(written[0]) for value in written):
+            raise
+        return written[0]
+
+
+def values_in(text: str) -> list[tuple[object, str]]:
+    """The values, each with its own text, in a text that is one value after another; none in any other text."""
+    decoder = json.JSONDecoder(parse_constant=refuse_constant)
+    values: list[tuple[object, str]] = []
+    at = _after_space(text, 0)
+    while at < len(text):
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return []
+        values.append((value, text[at:end]))
+        at = _after_space(text, end)
+    return values
+
+
+def _after_space(text: str, at: int) -> int:
+    while at < len(text) and text[at] in " \t\r\n":
+        at += 1
+    return at
 
 
 def refuse_constant(name: str) -> NoReturn:

@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolsearch.schemas.budget import Budget, EnoughProblems, TooMuchWork
-from toolsearch.schemas.json_values import read_json, type_of
+from toolsearch.schemas.json_values import read_repeated, type_of
 from toolsearch.schemas.validator import Validator
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean, clean_json
+from toolsearch.support.text import clean, clean_json, is_deeper
+
+DEEPEST = 64  # levels of the arguments of a call; `Validator` follows as many
 
 __all__ = ["ArgumentsError", "parse_arguments", "validate_arguments", "validate_value"]
 
@@ -39,15 +41,14 @@ def parse_arguments(raw: str | JsonObject | None) -> dict[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise ArgumentsError([f"the arguments must be a JSON object, not {type_of(value)}"])
-    try:
-        return {clean(str(key)): clean_json(item) for key, item in value.items()}
-    except RecursionError:
-        raise ArgumentsError(["the arguments are nested too deeply"]) from None
+    if is_deeper(value, DEEPEST):
+        raise ArgumentsError([f"the arguments are nested too deeply, more than {DEEPEST} levels"])
+    return {clean(str(key)): clean_json(item) for key, item in value.items()}
 
 
 def _decoded(text: str) -> object:
     try:
-        return read_json(text) if text.strip() else None
+        return read_repeated(text) if text.strip() else None
     except json.JSONDecodeError as error:
         what = error.msg.removesuffix(" at")
         raise ArgumentsError([f"the arguments are not valid JSON: {what} at character {error.pos}"]) from None

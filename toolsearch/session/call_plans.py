@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from toolsearch.calls import Status, ToolCall, ToolResult
 from toolsearch.catalog.names import base_name, squashed
 from toolsearch.catalog.tools import Tool
+from toolsearch.schemas.parallel_calls import is_parallel
 from toolsearch.schemas.validation import ArgumentsError, parse_arguments, validate_arguments
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchRequest, read_request, schema_text
@@ -49,6 +50,8 @@ class CallPlanner:
 
     def decide(self, call: ToolCall) -> CallPlan:
         """The plan for a call as a model wrote it, however odd it is."""
+        if call.cut:
+            return _cut(call)
         call = self._unwrap(ToolCall(str(call.id), clean(str(call.name)), call.arguments))
         built_in, mode = self._tools.built_in, self._tools.mode
         if built_in and (call.name == built_in[0].name or self._is_search(call.name)):
@@ -170,11 +173,41 @@ class CallPlanner:
         return _answer(call, "not_loaded", text, (tool.id,))
 
     def _unknown(self, call: ToolCall) -> CallPlan:
+        if is_parallel(call.name):
+            text = f"{call.name[:100]!r} did not run: there is no such tool, and what it holds cannot be read. "
+            return _answer(call, "unknown", text + "Instead, call the tools directly, several in one reply.")
         near = self._catalog.near(call.name, 3, self._view.visible_ids(self._tools.caller))
         hint = f" Similar names: {', '.join(repr(self._tools.name_of(t)) for t in near)}." if near else ""
         search = f" or search with {self._settings.search_tool}" if self._tools.built_in else ""
         text = f"{call.name[:100]!r} did not run: there is no such tool.{hint} Use a listed tool{search}."
         return _answer(call, "unknown", text)
+
+
+def _cut(call: ToolCall) -> CallPlan:
+    """The answer to a call in whose middle the reply ended."""
+    why, way = _CUT.get(call.cut, _CUT["broken off"])
+    return _answer(call, "invalid_arguments", f"{clean(str(call.name))[:100]!r} did not run: your reply {why}. {way}")
+
+
+_CUT = {
+    "cut off": (
+        "was cut off at the token limit before this call was whole",
+        "Send less: make the call again with shorter arguments, or do it in several smaller calls.",
+    ),
+    "context overflow": (
+        "was cut off before this call was whole, because the conversation has no room for more",
+        "Send less: make the call again with much shorter arguments, or answer now with what you have.",
+    ),
+    "filtered": (
+        "was stopped by a content filter before this call was whole",
+        "Do not send the same again: word it differently, or say that you cannot do it.",
+    ),
+    "refused": (
+        "ended with a refusal before this call was whole",
+        "If it is to run after all, make the call again.",
+    ),
+    "broken off": ("broke off before this call was whole", "Make the call again."),
+}
 
 
 def misfit(call: ToolCall, tool: Tool, error: ArgumentsError) -> ToolResult:

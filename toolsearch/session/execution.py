@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 
-from toolsearch.calls import STATUSES, Caller, Status, ToolContext, ToolResult
+from toolsearch.calls import STATUSES, Caller, Status, ToolCall, ToolContext, ToolResult
 from toolsearch.calls.returned import read_result
 from toolsearch.catalog.functions import adrained, context_parameters, drained, in_async, is_async
 from toolsearch.errors import SetupError
@@ -139,6 +139,13 @@ class Execution:
             "an agent."
         )
         return ToolResult(self._call.id, name, "failed", text)
+
+
+def joined(call: ToolCall, results: list[ToolResult]) -> ToolResult:
+    """The one answer to a call that holds several, each with its own result; ok if all of them are."""
+    content = "\n\n".join(f"{each.name}: {each.content}" for each in results)
+    status: Status = next((each.status for each in results if not each.ok), "ok")
+    return ToolResult(call.id, call.name, status, content, [each.data for each in results])
 
 
 def reason_of(error: BaseException) -> str:

@@ -9,13 +9,15 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
+from itertools import chain, repeat
 
 from toolsearch.calls import Caller, ToolCall, ToolResult, check_caller
 from toolsearch.catalog.tools import Shown, Tool
 from toolsearch.errors import StateError
+from toolsearch.schemas.parallel_calls import inner_calls, is_parallel
 from toolsearch.search.index import Hits
 from toolsearch.session.call_plans import CallPlan, CallPlanner
-from toolsearch.session.execution import Execution, reason_of
+from toolsearch.session.execution import Execution, joined, reason_of
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchRequest
 from toolsearch.session.searching import SearchLog
@@ -111,11 +113,28 @@ class Session:
 
         The tool gets `cancelled` in its `ToolContext`.
         """
+        if inner := self.inner_calls(call):
+            return joined(call, [self.handle(each, cancelled=cancelled) for each in inner])
         return self.perform(self._decide_and_reveal(call), cancelled=cancelled)
 
     async def ahandle(self, call: ToolCall, *, cancelled: threading.Event | None = None) -> ToolResult:
         """As `handle`, for async code: async tools are awaited; other tools and searches run in their own threads."""
+        if inner := self.inner_calls(call):
+            return joined(call, [await self.ahandle(each, cancelled=cancelled) for each in inner])
         return await self.aperform(self._decide_and_reveal(call), cancelled=cancelled)
+
+    def inner_calls(self, call: ToolCall) -> list[ToolCall]:
+        """The calls inside a call of `multi_tool_use.parallel`, which models of OpenAI make now and then.
+
+        The list is empty for every other call, and for one that cannot be read: `handle` says what to do instead. The
+        first of them has the id of the call, the others have none.
+        """
+        checks.instance("call", call, ToolCall, "a ToolCall, as calls_in(reply) of a wire gives them")
+        if call.cut or not is_parallel(call.name) or self._tools.id_of(call.name) is not None:
+            return []
+        ids = chain([call.id], repeat(""))
+        inner = inner_calls(call.name, call.arguments)
+        return [ToolCall(i, name, given) for i, (name, given) in zip(ids, inner, strict=False)]
 
     def decide(self, call: ToolCall) -> CallPlan:
         """Decides what to do with a call; `perform` does it. Changes nothing."""

@@ -7,14 +7,16 @@ import json
 import math
 import re
 from collections import deque
-from collections.abc import ItemsView, KeysView, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, KeysView, Mapping, ValuesView
 from enum import Enum
 from typing import Any
 
-__all__ = ["clean", "clean_json", "legal_name", "plain_json", "text_of"]
+__all__ = ["NOTHING", "clean", "clean_json", "is_deeper", "legal_name", "plain_json", "text_of"]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 LONG_BITS = 2_000  # fewer than the least limit that Python can be given for writing a whole number
+DEEPEST = 500  # levels of lists and objects in one value; a value that contains itself has no last one
+NOTHING = "Done; the tool returned nothing."
 
 
 def clean(text: str) -> str:
@@ -26,13 +28,47 @@ def clean_json(value: object) -> Any:
     """A copy of a JSON value with every text in it cleaned; numbers that JSON cannot hold become text."""
     if isinstance(value, str):
         return clean(value)
-    if isinstance(value, Mapping):
-        return {clean(str(key)): clean_json(item) for key, item in value.items()}
+    return _copied(value, _clean_scalar) if isinstance(value, Mapping | list | tuple) else _clean_scalar(value)
+
+
+def _clean_scalar(value: object) -> Any:
+    if isinstance(value, str):
+        return clean(value)
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, int) and value.bit_length() > LONG_BITS:
         return _long(value)
-    return [clean_json(item) for item in value] if isinstance(value, list | tuple) else value
+    return value
+
+
+def _copied(value: object, scalar: Callable[[object], Any]) -> Any:
+    """A copy of nested lists and objects, in which `scalar` has copied everything else.
+
+    There is no recursion here: what can be copied does not depend on how deep the caller's stack is. Raises
+    `ValueError` for a value that is nested more than `DEEPEST` levels.
+    """
+    waiting: list[tuple[Any, Any, int]] = []  # a list or an object, its copy that is still empty, and its level
+
+    def copy(item: object, level: int) -> Any:
+        new: Any = {} if isinstance(item, Mapping) else [] if isinstance(item, list | tuple) else None
+        if new is None:
+            other = scalar(item)
+            # What it was made into, such as the fields of a model, is copied as well.
+            return copy(other, level + 1) if isinstance(other, Mapping | list | tuple) else other
+        if level > DEEPEST:
+            raise ValueError(f"it is nested more than {DEEPEST} levels deep, or contains itself")
+        waiting.append((item, new, level + 1))
+        return new
+
+    root = copy(value, 1)
+    while waiting:
+        original, new, level = waiting.pop()
+        if isinstance(new, dict):
+            for key, item in original.items():
+                new[clean(str(key))] = clean(item) if type(item) is str else copy(item, level)
+        else:
+            new.extend([clean(item) if type(item) is str else copy(item, level) for item in original])
+    return root
 
 
 def _long(number: int) -> int | str:
@@ -47,12 +83,30 @@ def _long(number: int) -> int | str:
 def plain_json(value: object) -> Any:
     """A copy as plain JSON, as `clean_json`; what JSON cannot hold (models, enums, sets, bytes) is as in `text_of`."""
     if value is None or isinstance(value, str | int | float):
-        return clean_json(value)
-    if isinstance(value, Mapping):
-        return {clean(str(key)): plain_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain_json(item) for item in value]
-    return plain_json(_plain(value))
+        return _clean_scalar(value)
+    return _copied(value, _plain_scalar)
+
+
+def _plain_scalar(value: object) -> Any:
+    if value is None or isinstance(value, str | int | float):
+        return _clean_scalar(value)
+    plain = _plain(value)
+    return plain if isinstance(plain, Mapping | list | tuple) else _plain_scalar(plain)
+
+
+def is_deeper(value: object, most: int) -> bool:
+    """Whether a JSON value has more than `most` levels of lists and objects. Looks no deeper than that."""
+    level: list[object] = [value]
+    for _ in range(most + 1):
+        level = [
+            inner
+            for item in level
+            if isinstance(item, Mapping | list | tuple)
+            for inner in (item.values() if isinstance(item, Mapping) else item)
+        ]
+        if not level:
+            return False
+    return True
 
 
 def legal_name(name: object) -> str:
@@ -62,8 +116,8 @@ def legal_name(name: object) -> str:
 
 def text_of(value: object) -> str:
     """What a tool returned, as the text a model reads: text as it is, values as JSON, bytes as a placeholder."""
-    if value is None:
-        return "Done; the tool returned nothing."
+    if value is None or (isinstance(value, str) and not value.strip()):
+        return NOTHING  # some providers refuse a blank result, and with it every later request
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, bytes | bytearray | memoryview):

@@ -10,7 +10,6 @@ For an `Agent`: `model(client, "claude-…")`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -18,14 +17,18 @@ from toolsearch.calls import Part, ToolCall, ToolResult
 from toolsearch.calls.parts import shown_image
 from toolsearch.catalog.tools import Shown
 from toolsearch.errors import SetupError
-from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, TextDelta, ToolReturned, Usage, UserSaid
+from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, ToolReturned, Usage, UserSaid
 from toolsearch.events.requests import CallModel
+from toolsearch.events.stops import with_cut_end
 from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.schemas.export import exported, shortened
-from toolsearch.schemas.validation import ArgumentsError, parse_arguments
+from toolsearch.schemas.parallel_calls import inner_calls
+from toolsearch.schemas.validation import DEEPEST, ArgumentsError, parse_arguments
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean, clean_json, legal_name
+from toolsearch.support.text import clean, clean_json, is_deeper, legal_name
+from toolsearch.wires._message_pieces import MessagePieces
+from toolsearch.wires._reading import count_in, reply_error
 from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of, read_answer
 
 __all__ = [
@@ -83,10 +86,11 @@ def calls_in(reply: object) -> list[ToolCall]:
     blocks = [block for block in _blocks(reply) if block.get("type") == "tool_use"]
     reply_id = reply.get("id") if isinstance(reply, Mapping) else getattr(reply, "id", None)
     ids = distinct_ids([block.get("id") for block in blocks], "toolu", [reply_id, blocks])
-    return [
+    calls = [
         ToolCall(call_id, str(block.get("name") or ""), block.get("input"))
         for call_id, block in zip(ids, blocks, strict=True)
     ]
+    return list(with_cut_end(calls, _stop(fields_of(reply))))
 
 
 def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[str, Any]]:
@@ -109,8 +113,10 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 def model(
     client: MessagesClient, name: str, *, stream: bool = True, max_tokens: int = 4_096, **options: object
 ) -> MessagesModel:
-    """A model for an `Agent`, asked through an `Anthropic` or `AsyncAnthropic` client; `options` go into every
-    request."""
+    """A model for an `Agent`, asked through an `Anthropic` or `AsyncAnthropic` client.
+
+    `options` go into every request; one that is None is left out.
+    """
     checks.having("client", client, "an Anthropic or AsyncAnthropic client", "messages.create")
     checks.text("name", name, empty=False)
     checks.flag("stream", stream)
@@ -147,29 +153,35 @@ class MessagesModel:
             arguments["tools"] = [definition(shown) for shown in request.tools]
         if self.stream:
             arguments["stream"] = True
-        return arguments | self.options | dict(request.options)
+        arguments |= self.options | dict(request.options)
+        return {name: value for name, value in arguments.items() if value is not None}
 
     def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:
         arguments = self.request_for(request)
         answer = self.client.messages.create(**arguments)
-        return read_answer(answer, reply_from, _Pieces() if arguments.get("stream") else None)
+        return read_answer(answer, reply_from, MessagePieces() if arguments.get("stream") else None)
 
 
 def reply_from(reply: object) -> Reply:
-    """A reply of the provider (an SDK object or its dict) as an agent reads it."""
+    """A reply of the provider (an SDK object or its dict) as an agent reads it.
+
+    Raises `ReplyError` for an error in place of a reply, and `SetupError` for what is no message of Anthropic.
+    """
     plain = fields_of(reply)
-    usage = plain.get("usage") or {}
-    read, written = (int(usage.get(f"cache_{what}_input_tokens") or 0) for what in ("read", "creation"))
     blocks = _blocks(plain)
+    if plain.get("type") == "error" or plain.get("content") is None:
+        raise reply_error(plain.get("error"), "the provider answered with nothing: there is no content in its reply")
+    usage = plain.get("usage")
+    read, written = (count_in(usage, f"cache_{what}_input_tokens") for what in ("read", "creation"))
     return Reply(
         text="".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text"),
         calls=tuple(calls_in(plain)),
-        usage=Usage(int(usage.get("input_tokens") or 0) + read + written, read, int(usage.get("output_tokens") or 0)),
+        usage=Usage(count_in(usage, "input_tokens") + read + written, read, count_in(usage, "output_tokens")),
         reasoning="".join(str(block.get("thinking") or "") for block in blocks if block.get("type") == "thinking"),
         raw=message_from(plain),
         wire=WIRE,
         model=str(plain.get("model") or ""),
-        stop=str(plain.get("stop_reason") or ""),
+        stop=_stop(plain),
     )
 
 
@@ -244,60 +256,6 @@ def _content(text: str, parts: Iterable[Part]) -> str | list[dict[str, Any]]:
     return [*blocks, *_text_blocks(text.strip("\n")), *behind] if blocks or behind else text
 
 
-class _Pieces:
-    """A reply that comes in pieces."""
-
-    def __init__(self) -> None:
-        self._head: dict[str, Any] = {}
-        self._blocks: dict[int, dict[str, Any]] = {}
-
-    def take(self, event: object) -> list[TextDelta]:
-        """Takes in an event; returns the deltas to show for it."""
-        plain = fields_of(event)
-        match plain.get("type"):
-            case "message_start":
-                self._head = dict(plain.get("message") or {})
-            case "content_block_start":
-                self._blocks[plain["index"]] = dict(plain.get("content_block") or {})
-            case "content_block_delta":
-                return self._add(self._blocks.setdefault(plain["index"], {}), plain.get("delta") or {})
-            case "message_delta":
-                self._head |= {k: v for k, v in (plain.get("delta") or {}).items() if v is not None}
-                self._head["usage"] = {**(self._head.get("usage") or {}), **(plain.get("usage") or {})}
-            case _:  # the end of a block or of the message, a ping
-                pass
-        return []
-
-    def _add(self, block: dict[str, Any], delta: JsonObject) -> list[TextDelta]:
-        kinds = {"text_delta": "text", "thinking_delta": "thinking", "signature_delta": "signature"}
-        if (kind := delta.get("type")) == "input_json_delta":
-            block["written"] = block.get("written", "") + (delta.get("partial_json") or "")
-        elif (key := kinds.get(str(kind))) is not None:
-            piece = str(delta.get(key) or "")
-            block[key] = str(block.get(key) or "") + piece
-            if piece and key != "signature":
-                return [TextDelta(piece, "text" if key == "text" else "reasoning")]
-        return []
-
-    def whole(self) -> dict[str, Any]:
-        """The reply, as if it had come at once."""
-        blocks = []
-        for _, block in sorted(self._blocks.items()):
-            written = block.pop("written", None)
-            if written is not None and block.get("type", "").endswith("tool_use"):
-                block["input"] = _read_input(written)
-            blocks.append(block)
-        return {**self._head, "content": blocks}
-
-
-def _read_input(written: str) -> object:
-    """The input of a call as JSON; text that is not JSON stays as it is."""
-    try:
-        return json.loads(written) if written.strip() else {}
-    except ValueError:
-        return written
-
-
 # -- inside ------------------------------------------------------------------------------------------------------
 
 
@@ -309,11 +267,27 @@ def _blocks(reply: object) -> list[JsonObject]:
     if isinstance(content, str):
         return [{"type": "text", "text": content}]
     blocks = [block for block in content if isinstance(block, Mapping)] if isinstance(content, list | tuple) else []
-    return [{key: value for key, value in block.items() if value is not None} for block in blocks]
+    return [
+        {key: value for key, value in block.items() if value is not None} for each in blocks for block in _parts(each)
+    ]
+
+
+def _parts(block: JsonObject) -> list[JsonObject]:
+    """A block that stands for several calls as one block for each; any other block as it is."""
+    inner = inner_calls(block.get("name"), block.get("input")) if block.get("type") == "tool_use" else []
+    if not inner:
+        return [block]
+    first, *rest = [{"type": "tool_use", "name": name, "input": given or {}} for name, given in inner]
+    return [{**first, "id": block.get("id")}, *rest]
+
+
+def _stop(plain: JsonObject) -> str:
+    word = plain.get("stop_reason")
+    return word if isinstance(word, str) else ""
 
 
 def _input(arguments: Any) -> dict[str, Any]:
     try:
         return parse_arguments(arguments)
-    except ArgumentsError:
-        return {"unparsed": arguments if isinstance(arguments, str) else str(arguments)}
+    except ArgumentsError as error:
+        return {"unparsed": str(error) if is_deeper(arguments, DEEPEST) else str(arguments)}

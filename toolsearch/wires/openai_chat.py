@@ -17,14 +17,19 @@ from typing import Any, Protocol
 from toolsearch.calls import ToolCall, ToolResult
 from toolsearch.catalog.tools import Shown
 from toolsearch.errors import SetupError
-from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, TextDelta, Usage, UserSaid
+from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, Usage, UserSaid
 from toolsearch.events.requests import CallModel
+from toolsearch.events.stops import with_cut_end
 from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.schemas.export import exported, shortened
-from toolsearch.schemas.json_values import read_json
+from toolsearch.schemas.json_values import read_repeated
+from toolsearch.schemas.parallel_calls import inner_calls
+from toolsearch.schemas.validation import DEEPEST
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean, clean_json, legal_name
+from toolsearch.support.text import clean, clean_json, is_deeper, legal_name
+from toolsearch.wires._chat_pieces import ChatPieces
+from toolsearch.wires._reading import count_in, mapping, reply_error
 from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of, read_answer
 
 __all__ = [
@@ -45,6 +50,7 @@ WIRE = "openai_chat"
 # Replies of other formats, by their `object` or `type`. Read as Chat Completions, they would seem to call nothing.
 OTHERS = {"response": "OpenAI Responses", "message": "Anthropic Messages: use toolsearch.wires.anthropic"}
 
+TOO_DEEP = '{"unparsed": "arguments that are nested too deeply"}'
 DESCRIPTION_CHARACTERS = 1_024  # the provider refuses a request with a longer one
 
 
@@ -91,7 +97,8 @@ def message_from(reply: object) -> dict[str, Any]:
 
 def calls_in(reply: object) -> list[ToolCall]:
     """The calls of a reply, in the model's order; a missing or repeated id is replaced."""
-    return [ToolCall(call_id, str(f.get("name") or ""), f.get("arguments")) for call_id, f in _functions(reply)]
+    calls = [ToolCall(call_id, str(f.get("name") or ""), f.get("arguments")) for call_id, f in _functions(reply)]
+    return list(with_cut_end(calls, _stop(fields_of(reply))))
 
 
 def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[str, Any]]:
@@ -106,7 +113,10 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 
 
 def model(client: ChatClient, name: str, *, stream: bool = True, **options: object) -> ChatModel:
-    """A model for an `Agent`, asked through an `OpenAI` or `AsyncOpenAI` client; `options` go into every request."""
+    """A model for an `Agent`, asked through an `OpenAI` or `AsyncOpenAI` client; `options` go into every request.
+
+    An option that is None is left out of the request, also one of the wire's own: some servers refuse `stream_options`.
+    """
     checks.having("client", client, "an OpenAI or AsyncOpenAI client", "chat.completions.create")
     checks.text("name", name, empty=False)
     checks.flag("stream", stream)
@@ -155,29 +165,35 @@ class ChatModel:
             }
         if self.stream:
             arguments |= {"stream": True, "stream_options": {"include_usage": True}}
-        return arguments | self.options | dict(request.options)
+        arguments |= self.options | dict(request.options)
+        return {name: value for name, value in arguments.items() if value is not None}
 
     def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:
         arguments = self.request_for(request)
         answer = self.client.chat.completions.create(**arguments)
-        return read_answer(answer, reply_from, _Pieces() if arguments.get("stream") else None)
+        return read_answer(answer, reply_from, ChatPieces() if arguments.get("stream") else None)
 
 
 def reply_from(reply: object) -> Reply:
-    """A reply of the provider (an SDK object or its dict) as an agent reads it."""
+    """A reply of the provider (an SDK object or its dict) as an agent reads it.
+
+    Raises `ReplyError` for an error in place of a reply, and `SetupError` for what is no chat completion.
+    """
     plain = fields_of(reply)
-    message, choices = _message(plain), _mappings(plain.get("choices")) or [{}]
-    usage = plain.get("usage") or {}
-    cached = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+    message = _message(plain)
+    _refuse_errors(plain)
+    usage = plain.get("usage")
+    cached = count_in(usage, "prompt_tokens_details", "cached_tokens")
+    spoken = mapping(message.get("audio")).get("transcript")
     return Reply(
-        text=_text(message.get("content") or message.get("refusal")),
+        text=_text(message.get("content")) or _text(message.get("refusal")) or _text(spoken),
         calls=tuple(calls_in(plain)),
-        usage=Usage(int(usage.get("prompt_tokens") or 0), int(cached), int(usage.get("completion_tokens") or 0)),
+        usage=Usage(count_in(usage, "prompt_tokens"), cached, count_in(usage, "completion_tokens")),
         reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),
         raw=message_from(plain),
         wire=WIRE,
         model=str(plain.get("model") or ""),
-        stop=str(choices[0].get("finish_reason") or ""),
+        stop=_stop(plain),
     )
 
 
@@ -227,67 +243,6 @@ def _text(content: object) -> str:
     return "".join(str(part.get("text") or "") for part in _mappings(content))
 
 
-class _Pieces:
-    """A reply that comes in pieces."""
-
-    def __init__(self) -> None:
-        self._head: dict[str, Any] = {}
-        self._message: dict[str, Any] = {"role": "assistant"}
-        self._calls: list[tuple[int, dict[str, Any]]] = []  # each with the index it came under
-        self._stop: str | None = None
-
-    def take(self, chunk: object) -> list[TextDelta]:
-        """Takes in a chunk; returns the deltas to show for it."""
-        plain = fields_of(chunk)
-        self._head |= {key: plain[key] for key in ("id", "model", "usage") if plain.get(key)}
-        shown = []
-        for choice in _mappings(plain.get("choices")):
-            self._stop = choice.get("finish_reason") or self._stop
-            delta = choice.get("delta") or {}
-            for key in ("content", "refusal", "reasoning_content", "reasoning"):
-                if isinstance(piece := delta.get(key), str) and piece:
-                    self._message[key] = self._message.get(key, "") + piece
-                    shown.append(TextDelta(piece, "reasoning" if key.startswith("reasoning") else "text"))
-            for place, call in enumerate(_mappings(delta.get("tool_calls"))):
-                self._take_call(call, place)
-        return shown
-
-    def _take_call(self, call: JsonObject, place: int) -> None:
-        function = call.get("function")
-        piece: JsonObject = function if isinstance(function, Mapping) else {}
-        index, call_id = call.get("index"), str(call.get("id") or "")
-        index = index if isinstance(index, int) else place
-        name, arguments = str(piece.get("name") or ""), piece.get("arguments") or ""
-        whole = self._call_of(index, call_id, name)
-        if whole is None:
-            begun: dict[str, Any] = {"id": "", "type": "function", "function": {"name": "", "arguments": ""}}
-            self._calls.append((index, whole := begun))
-        whole["id"] = whole["id"] or call_id
-        written: dict[str, str] = whole["function"]
-        written["name"] += name if name != written["name"] else ""  # some servers send it with every piece
-        written["arguments"] += arguments if isinstance(arguments, str) else json.dumps(arguments)
-
-    def _call_of(self, index: int, call_id: str, name: str) -> dict[str, Any] | None:
-        """The call that a piece continues, or None. Some servers give several calls the same index, or no index."""
-        for _, call in self._calls:
-            if call_id and call["id"] == call_id:
-                return call
-        at_index = [call for at, call in self._calls if at == index]
-        if not at_index or not name:
-            return at_index[-1] if at_index else None
-        call = at_index[-1]
-        if call_id and call["id"]:
-            return None
-        written = call["function"]["arguments"]
-        return None if written and (name != call["function"]["name"] or _is_json(written)) else call
-
-    def whole(self) -> dict[str, Any]:
-        """The reply, as if it had come at once."""
-        if self._calls:
-            self._message["tool_calls"] = [call for _, call in sorted(self._calls, key=lambda each: each[0])]
-        return {**self._head, "choices": [{"message": self._message, "finish_reason": self._stop}]}
-
-
 # -- inside ------------------------------------------------------------------------------------------------------
 
 
@@ -300,6 +255,25 @@ def _message(reply: object) -> JsonObject:
     return message if isinstance(message, Mapping) else {}
 
 
+def _refuse_errors(plain: JsonObject) -> None:
+    """Raises `ReplyError` for a body that is none: some servers report a failure with status 200."""
+    choices, error = _mappings(plain.get("choices")), plain.get("error")
+    if choices:
+        own = choices[0].get("error")
+        if own or str(choices[0].get("finish_reason")).lower() == "error":
+            raise reply_error(own or error, "the provider ended its reply with an error, and names none")
+    elif error or "choices" in plain or not (plain.keys() & {"message", "role", "content", "tool_calls"}):
+        raise reply_error(error, "the provider answered with nothing: there are no choices in its reply")
+
+
+def _stop(plain: JsonObject) -> str:
+    """The provider's word for why the reply ended; it has none for a refusal, which it marks in another way."""
+    choice = next(iter(_mappings(plain.get("choices"))), {})
+    word = choice.get("finish_reason")
+    stop = word if isinstance(word, str) else ""
+    return "refusal" if stop in ("", "stop") and mapping(choice.get("message")).get("refusal") else stop
+
+
 def _mappings(value: object) -> list[JsonObject]:
     """The objects in a list. Some servers put other things there, which are left out."""
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
@@ -309,8 +283,14 @@ def _functions(reply: object) -> list[tuple[str, JsonObject]]:
     """Id and function of each call, the same for everything that reads the reply."""
     calls = _mappings(_message(reply).get("tool_calls"))
     reply_id = reply.get("id") if isinstance(reply, Mapping) else getattr(reply, "id", None)
-    ids = distinct_ids([call.get("id") for call in calls], "call", [reply_id, calls])
-    return [(i, _function(call)) for i, call in zip(ids, calls, strict=True)]
+    functions: list[tuple[object, JsonObject]] = []
+    for call in calls:
+        function = _function(call)
+        inner = inner_calls(function.get("name"), function.get("arguments"))
+        each: list[JsonObject] = [{"name": name, "arguments": given} for name, given in inner] or [function]
+        functions += zip([call.get("id"), *[None] * (len(each) - 1)], each, strict=True)
+    ids = distinct_ids([call_id for call_id, _ in functions], "call", [reply_id, calls])
+    return [(i, function) for i, (_, function) in zip(ids, functions, strict=True)]
 
 
 def _function(call: JsonObject) -> JsonObject:
@@ -324,18 +304,18 @@ def _function(call: JsonObject) -> JsonObject:
 def _valid_json(arguments: object) -> str:
     """Arguments as the JSON object that a provider requires in a history; malformed text is kept inside one."""
     if isinstance(arguments, Mapping):
-        return json.dumps(clean_json(arguments), ensure_ascii=False)
+        return TOO_DEEP if is_deeper(arguments, DEEPEST) else json.dumps(clean_json(arguments), ensure_ascii=False)
     text = clean(arguments) if isinstance(arguments, str) else ""
     if not text.strip() or text.strip() == "null":
         return "{}"
     try:
-        value = read_json(text)
+        value = read_repeated(text)
         cleaned = clean_json(value)
     except (ValueError, RecursionError):
         value = cleaned = None
     if not isinstance(value, dict):
         return json.dumps({"unparsed": text}, ensure_ascii=False)
-    return text if cleaned == value else json.dumps(cleaned, ensure_ascii=False)
+    return text if cleaned == value and _is_json(text) else json.dumps(cleaned, ensure_ascii=False)
 
 
 def _is_json(text: str) -> bool:
