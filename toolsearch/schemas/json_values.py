@@ -35,7 +35,7 @@ def read_repeated(text: str) -> object:
         if not error.msg.startswith("Extra data"):
             raise
         values = [value for value, _ in values_in(text)]
-        written = [value for value in values if value not in ({}, [], "", None)] or values[:1]
+        written = [value for value in values if value not in ({}, [], "", None)]
         if not written or any(comparable(value) != comparable(written[0]) for value in written):
             raise
         return written[0]
