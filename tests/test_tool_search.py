@@ -59,12 +59,12 @@ def test_B26_a_tool_called_like_the_search_tool_is_a_setup_error_that_names_the_
     ("clash", "mode"),
     [
         (defined("call_tool"), "bridge"),
-        (defined("search_tools", server="shop"), "append"),
+        (defined("Search-Tools"), "append"),
         ({"type": "function", "function": {"name": "search_tools"}}, "append"),
     ],
 )
 def test_B26_siblings_every_built_in_name_is_kept_free(clash: Any, mode: str) -> None:
-    """B26: the bridge's tool, a tool of a server, a tool that comes later."""
+    """B26, D8: the bridge's tool, another spelling, another format, a tool that comes later."""
     with pytest.raises(SetupError, match="built-in"):
         ToolSearch([clash], mode=mode)
     search = ToolSearch(numbered(2), mode=mode)

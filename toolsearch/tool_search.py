@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from typing import TypeAlias, Unpack
 
 from toolsearch.calls import Caller
-from toolsearch.catalog.catalog import Catalog, Change
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.changes import Change
 from toolsearch.catalog.tools import Tool, tool
 from toolsearch.errors import SetupError
 from toolsearch.protocols import ToolIndex, ToolRunner, Visibility

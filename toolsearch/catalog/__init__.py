@@ -1,7 +1,8 @@
 """What there is: tools, made from functions and definitions of every form, and the catalog that holds them.
 
 catalog       Catalog: unique ids, bad definitions set aside, every change announced
-roster        the tools of a catalog by id and by name       quarantine  definitions that cannot be used, and why
+roster        the tools of a catalog at one moment           changes     a change, as it is made and announced
+quarantine    definitions that cannot be used, and why       reserved    names kept for built-in tools
 tools         Tool, and Shown: a tool as a request has it    marks       how a tool may be run, and its options
 sources       what a program passes, checked as a whole      listings    lists of tools, unwrapped
 definitions   the forms in which people have tools           functions   a Python function as a tool
@@ -18,7 +19,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from toolsearch.catalog.catalog import Catalog, Change
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.changes import Change
 from toolsearch.catalog.marks import Kind, Marks, ToolOptions
 from toolsearch.catalog.quarantine import Quarantined
 from toolsearch.catalog.tools import Shown, Tool, definition_tokens, first_sentence, tool

@@ -5,13 +5,16 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Unpack
 
+from toolsearch.catalog.changes import Change, Step
 from toolsearch.catalog.listings import unwrapped
 from toolsearch.catalog.marks import ToolOptions
 from toolsearch.catalog.quarantine import Notices, Quarantine, Quarantined, log_unchecked
+from toolsearch.catalog.reserved import Reserved
 from toolsearch.catalog.roster import Roster
 from toolsearch.catalog.sources import check_json, check_some, remedy_for, sources_in
 from toolsearch.catalog.tools import Tool, definition_of, from_definition, tool
@@ -26,28 +29,6 @@ __all__ = ["Catalog", "Change"]
 log = logging.getLogger("toolsearch")
 
 
-@dataclass(frozen=True)
-class Change:
-    """One change of a catalog. A tool that was replaced is in `removed`, the new one in `added`."""
-
-    added: tuple[Tool, ...] = ()
-    removed: tuple[Tool, ...] = ()
-
-
-@dataclass
-class _Step:
-    """A change as it is made, one tool after the other."""
-
-    added: dict[str, Tool] = field(default_factory=dict)
-    removed: list[Tool] = field(default_factory=list)
-
-    def note(self, new: Tool, before: Tool | None) -> None:
-        """A tool came, perhaps in the place of another; one that came in this step itself was never announced."""
-        if before is not None and self.added.pop(before.id, None) is None:
-            self.removed.append(before)
-        self.added[new.id] = new
-
-
 class Catalog:
     """Tools by id, in the order they came.
 
@@ -55,7 +36,8 @@ class Catalog:
     counts once. A different tool under an id already taken is a collision: `on_collision="quarantine"` keeps the first,
     "replace" keeps the last, "error" raises `DefinitionError`.
 
-    Safe to share between threads. Listeners given to `subscribe` hear of every change; `version` counts the changes.
+    Safe to share between threads. A change is made in one step: whoever looks sees all of it or nothing. Listeners
+    given to `subscribe` hear of every change; `version` counts the changes.
     """
 
     def __init__(
@@ -71,15 +53,13 @@ class Catalog:
         self._quarantine = Quarantine()
         self._notices = Notices()
         self._missing: dict[str, str] = {}
-        self._reserved: frozenset[str] = frozenset()
+        self._reserved = Reserved()
         self._examples: Examples | None = None
         self._subscribers: list[Callable[[Change], None]] = []
-        # Changes are made and announced one after the other. Look-ups go on while sources are read and listeners run: a
-        # source may be slow, and a listener may ask a session, which looks things up in this catalog.
+        # Changes are made and announced one after the other. Look-ups need no lock: they read the roster of the moment,
+        # also while a source is read, which may be slow, and while listeners run, which may look things up themselves.
         self._changing = threading.RLock()
-        self._lock = threading.RLock()
         self._on_collision = on_collision
-        self.version = 0
         if server:
             self.extend(tools, server=server)
         else:
@@ -113,47 +93,43 @@ class Catalog:
         Raises `SetupError` if there are sources, and none of them is a definition or holds one.
         """
         sources = sources_in(sources, options)
+        read: list[tuple[Tool, object]] = []
         present: dict[str, Tool] = {}
         faults: list[Exception] = []
-        step = _Step()
         with self._changing:
             try:
                 for source in sources:
-                    for new in self._read(source, options, faults):
+                    read += self._read(source, options, faults)
+            finally:  # also when `sources` raised: what came before is in, and every index must know of it
+                with self._step() as step:
+                    for new, source in read:
                         if (member := self._take(new, source, step)) is not None:
                             present[member.id] = member
-            finally:  # also when `sources` or a collision raised: every index must know of what is in
-                self._announce(tuple(step.added.values()), tuple(step.removed))
             self._notices.tell_of_pages()
         check_some(present, faults)
         return list(present.values())
 
     def remove(self, tool_id: str) -> Tool:
         """Takes a tool out; raises `UnknownTool` if it is not there."""
-        with self._changing:
+        with self._step() as step:
             removed = self[tool_id]
-            with self._lock:
-                self._roster.drop(removed)
-            self._announce((), (removed,))
+            step.drop(removed)
             return removed
 
     def replace(self, source: object, **options: Unpack[ToolOptions]) -> Tool:
         """Puts a new definition in the place of the tool with its id, or adds it; raises `DefinitionError`."""
         new = source if isinstance(source, Tool) and not options else tool(source, **options)
         check_json(new)
-        with self._changing:
+        with self._step() as step:
+            if (problem := self._reserved.problem_of(new)) is not None:
+                raise problem
             new = self._with_queries(new)
-            before = self._roster.tools.get(new.id)
-            self._check_reserved(new)
-            with self._lock:
-                # The same for model and index; what runs may be new.
-                if before is not None and before == new and before.enriched == new.enriched:
-                    self._roster.tools[new.id] = new
-                    return new
-                if before is not None:
-                    self._roster.drop(before, keep_place=True)
-                self._roster.put(new)
-            self._announce((new,), (before,) if before else ())
+            before = step.draft.tools.get(new.id)
+            if before is not None and before == new and before.enriched == new.enriched:
+                step.draft.tools[new.id] = new  # the same for model and index; what runs may be new
+                step.replaced = True
+            else:
+                step.put(new)
         return new
 
     def sync(self, sources: Iterable[object], *, server: str, **options: object) -> None:
@@ -165,23 +141,23 @@ class Catalog:
         sources = sources_in(sources, options)
         with self._changing:
             faults: list[Exception] = []
-            wanted = {t.id: t for source in sources for t in self._read(source, {**options, "server": server}, faults)}
+            read = [each for source in sources for each in self._read(source, {**options, "server": server}, faults)]
             self._notices.tell_of_pages()
-            check_some(wanted, faults)
-            before = {t.id: t for t in self._roster.tools.values() if t.server == server}
-            for other in [t for i, t in self._roster.tools.items() if i in wanted and i not in before]:
-                if self._may_replace(other, wanted[other.id]):
-                    before[other.id] = other
-                else:
-                    del wanted[other.id]
-            removed = [t for i, t in before.items() if wanted.get(i) != t]
-            added = [t for i, t in wanted.items() if before.get(i) != t]
-            with self._lock:
-                for gone in removed:
-                    self._roster.drop(gone, keep_place=gone.id in wanted)
-                for new in added:
-                    self._roster.put(new)
-            self._announce(tuple(added), tuple(removed))
+            check_some({new.id: new for new, _ in read}, faults)
+            with self._step() as step:
+                self._exchange(server, read, step)
+
+    def _exchange(self, server: str, read: Iterable[tuple[Tool, object]], step: Step) -> None:
+        """Puts these tools of a server in the place of those it had."""
+        wanted = {t.id: self._with_queries(t) for t, part in read if self._is_free(t, part, step)}
+        before = {t.id: t for t in step.draft.tools.values() if t.server == server}
+        for other in [t for i, t in step.draft.tools.items() if i in wanted and i not in before]:
+            if not self._may_replace(other, wanted[other.id], step):
+                del wanted[other.id]
+        for gone in [t for i, t in before.items() if i not in wanted]:
+            step.drop(gone)
+        for new in [t for i, t in wanted.items() if step.draft.tools.get(i) != t]:
+            step.put(new)
 
     def enrich(self, examples: Examples | None) -> tuple[str, ...]:
         """Attaches example queries to the tools, now and whenever a tool comes or changes; None removes them all.
@@ -190,17 +166,13 @@ class Catalog:
         written for another definition than the present one: such queries are not used.
         """
         checks.having("examples", examples, "Examples, as Examples.load(file) gives", "of", "stale", none=True)
-        with self._changing:
+        with self._step() as step:
             self._examples = examples
-            changed = []
             for before in self:
                 queries = examples.of(before) if examples is not None else ()
                 if queries != before.enriched:
-                    changed.append((before, replace(before, enriched=queries)))
-            with self._lock:
-                self._roster.tools.update((new.id, new) for _, new in changed)
-            self._announce(tuple(new for _, new in changed), tuple(before for before, _ in changed))
-            stale = () if examples is None else examples.stale(self)
+                    step.put(replace(before, enriched=queries))
+        stale = () if examples is None else examples.stale(self)
         if stale:
             log.warning(
                 "the example queries of %d tools are stale and not used, those of %s first", len(stale), stale[0]
@@ -209,41 +181,51 @@ class Catalog:
 
     def mark_missing(self, server: str, reason: str | None) -> None:
         """Records why a server cannot be reached now (None: it can again), so that a search can tell the model."""
-        with self._lock:
-            if reason is None:
-                self._missing.pop(server, None)
-            else:
-                self._missing[server] = reason
+        with self._changing:
+            others = {name: why for name, why in self._missing.items() if name != server}
+            self._missing = others if reason is None else {**others, server: reason}
 
     def reserve(self, names: Iterable[str]) -> None:
-        """Keeps names free for built-in tools: a later tool with one is quarantined.
+        """Keeps names free for built-in tools, in any spelling: a tool with one of them is quarantined.
 
-        Raises `SetupError` if a tool already has one of the names.
+        Raises `SetupError` if it is one of the program's own, without a server: that can be given another name.
         """
-        with self._changing:
-            wanted = self._reserved | frozenset(checks.names("names", names))
-            for each in self._roster.tools.values():
-                if each.name in wanted:
+        with self._step() as step:
+            reserved = self._reserved.also(checks.names("names", names))
+            taken = [(tool, problem) for tool in self if (problem := reserved.problem_of(tool)) is not None]
+            for tool, _ in taken:
+                if tool.server is None:
                     raise SetupError(
-                        f"the tool {each.id!r} of the catalog has the name of the built-in tool {each.name!r}: "
-                        f"rename the built-in one with search_tool='…' or call_tool='…', or leave the tool out"
+                        f"the tool {tool.id!r} of the catalog has the name of the built-in tool "
+                        f"{reserved.name_like(tool)!r}: rename the built-in one with search_tool='…' or call_tool='…', "
+                        "or leave the tool out"
                     )
-            self._reserved = wanted
+            for tool, problem in taken:
+                step.drop(tool)
+                step.refused.append((tool, problem))
+            self._reserved = reserved
 
     def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
         """Calls `listener` after every change, in order, until the returned function is called."""
         checks.function("listener", listener, "that takes a Change")
-        with self._lock:
-            self._subscribers.append(listener)
+        self._subscribers = [*self._subscribers, listener]
 
         def end() -> None:
-            with self._lock:
-                if listener in self._subscribers:
-                    self._subscribers.remove(listener)
+            self._subscribers = [each for each in self._subscribers if each is not listener]
 
         return end
 
     # -- looking -------------------------------------------------------------------------------------------------
+
+    @property
+    def roster(self) -> Roster:
+        """The tools as they are now. It never changes: take it once to look several things up in one state."""
+        return self._roster
+
+    @property
+    def version(self) -> int:
+        """Grows with every change."""
+        return self._roster.version
 
     def __getitem__(self, tool_id: str) -> Tool:
         try:
@@ -260,11 +242,10 @@ class Catalog:
         return (tool_id.id if isinstance(tool_id, Tool) else tool_id) in self._roster.tools
 
     def __iter__(self) -> Iterator[Tool]:
-        with self._lock:
-            return iter(list(self._roster.tools.values()))
+        return iter(self._roster)
 
     def __len__(self) -> int:
-        return len(self._roster.tools)
+        return len(self._roster)
 
     @property
     def quarantined(self) -> tuple[Quarantined, ...]:
@@ -294,42 +275,63 @@ class Catalog:
         return tuple(t for t in self if t.flags)
 
     def named(self, name: str) -> list[Tool]:
-        """Tools with this id, name, base name or provider name, in any case and punctuation, by id."""
-        with self._lock:
-            return self._roster.named(name)
+        """Tools with this id, name or provider name, by id.
 
-    def near(self, name: str, limit: int = 3, among: Container[str] | None = None) -> list[Tool]:
+        Where no tool has it to the letter: those that have it in another case, with other signs between its words, or
+        as base name; where there are none either, those with the same letters and digits.
+        """
+        return self._roster.named(name)
+
+    def near(self, name: str, limit: int = 3, among: Collection[str] | None = None) -> list[Tool]:
         """The tools with the most similar names, best first."""
-        with self._lock:
-            return self._roster.near(name, limit, among)
+        return self._roster.near(name, limit, among)
 
-    def provider_name(self, tool_id: str, among: Container[str] | None = None) -> str:
+    def provider_name(self, tool_id: str, among: Collection[str] | None = None) -> str:
         """The name a model sees: legal for every provider and distinct, whatever the order of registration.
 
         With `among`, tools outside it are ignored: a name does not reveal that they exist.
         """
-        with self._lock:
-            return self._roster.provider_name(self[tool_id], among)
+        return self._roster.provider_name(self[tool_id], among)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _take(self, new: Tool, source: object, step: _Step) -> Tool | None:
+    @contextmanager
+    def _step(self) -> Iterator[Step]:
+        """A change: made on a draft, put in place at once, and announced; also as far as it came before it raised."""
+        with self._changing:
+            step = Step(self._roster.draft())
+            try:
+                yield step
+            finally:
+                changed = bool(step.added or step.removed)
+                if changed or step.replaced:
+                    self._roster = step.draft.roster(self.version + changed)
+                for source, error in step.refused:
+                    self._quarantine.add(source, error)
+                if changed:
+                    self._announce(Change(tuple(step.added.values()), tuple(step.removed)))
+
+    def _take(self, new: Tool, source: object, step: Step) -> Tool | None:
         """Puts one tool in, where its id is free or may be taken; returns the tool that is then there, if it fits."""
-        before = self._roster.tools.get(new.id)
+        if not self._is_free(new, source, step):
+            return None
+        new = self._with_queries(new)
+        before = step.draft.tools.get(new.id)
         if before is not None and before == new:
             return before
-        if before is not None and not self._may_replace(before, source):
+        if before is not None and not self._may_replace(before, source, step):
             return None
-        with self._lock:
-            if before is not None:
-                self._roster.drop(before)
-            self._roster.put(new)
-        step.note(new, before)
+        step.put(new, keep_place=False)
         return new
 
-    def _read(self, source: object, options: Mapping[str, object], faults: list[Exception]) -> list[Tool]:
-        """The tools in one source; what is wrong with it is quarantined, not raised, and added to `faults`."""
-        tools: list[Tool] = []
+    def _read(
+        self, source: object, options: Mapping[str, object], faults: list[Exception]
+    ) -> list[tuple[Tool, object]]:
+        """The tools in one source, each with its part of it.
+
+        What is wrong with it is quarantined, not raised, and added to `faults`.
+        """
+        tools: list[tuple[Tool, object]] = []
         try:
             listing = unwrapped(source)
         except Exception as error:
@@ -344,8 +346,7 @@ class Catalog:
                 new = part if isinstance(part, Tool) and not options else from_definition(definition, options)
                 self._notices.left_out(definition.notices)
                 check_json(new)
-                self._check_reserved(new)
-                tools.append(self._with_queries(new))
+                tools.append((new, part))
             except Exception as error:
                 self._quarantine.add(part, error)
                 faults.append(error)
@@ -356,29 +357,26 @@ class Catalog:
         queries = self._examples.of(new) if self._examples is not None else ()
         return replace(new, enriched=queries) if queries and queries != new.enriched else new
 
-    def _check_reserved(self, new: Tool) -> None:
-        if new.name in self._reserved:
-            raise DefinitionError(
-                f"{new.name!r} is the name of a built-in tool; rename that one with search_tool='…' or call_tool='…'"
-            )
+    def _is_free(self, new: Tool, source: object, step: Step) -> bool:
+        """Whether the name is not that of a built-in tool; a tool that has one is refused."""
+        if (problem := self._reserved.problem_of(new)) is not None:
+            step.refused.append((source, problem))
+        return problem is None
 
-    def _may_replace(self, before: Tool, source: object) -> bool:
+    def _may_replace(self, before: Tool, source: object, step: Step) -> bool:
         if self._on_collision == "replace":
             return True
         error = DefinitionError(f"the id {before.id!r} is taken by a different tool{remedy_for(before)}")
         if self._on_collision == "error":
             raise error
-        self._quarantine.add(source, error)
+        step.refused.append((source, error))
         return False
 
-    def _announce(self, added: tuple[Tool, ...], removed: tuple[Tool, ...]) -> None:
-        if not added and not removed:
-            return
-        self.version += 1
-        log_unchecked(added, removed)
-        for listener in list(self._subscribers):
+    def _announce(self, change: Change) -> None:
+        log_unchecked(change.added, change.removed)
+        for listener in self._subscribers:
             try:
-                listener(Change(added, removed))
+                listener(change)
             except Exception:
                 log.exception("a listener of the catalog failed")
 

@@ -3,19 +3,38 @@
 from __future__ import annotations
 
 import hashlib
+import heapq
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Container, Iterable
+import zlib
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
 from difflib import SequenceMatcher
+from functools import lru_cache
 
-__all__ = ["LEGAL", "Names", "base_name", "provider_name", "squashed"]
+__all__ = [
+    "LEGAL",
+    "Names",
+    "base_name",
+    "escaped",
+    "folded",
+    "name_key",
+    "provider_name",
+    "spellings_of",
+    "squashed",
+    "tool_id",
+    "without_program",
+]
 
 LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what OpenAI and Anthropic both accept
 SIMILAR = 0.5  # share of common letters; a name with fewer is not offered for another
+SKETCH_BITS = 512
 _OTHER = re.compile("[^a-z0-9]+")
+_BETWEEN = re.compile(r"[\s_./:\-]+")  # what may stand between the words of a name
 _SEPARATORS = str.maketrans("-. ", "___")
 _PREFIX = re.compile(r".*(?:__|/|::|:|\.)(?=[^\W_])")
+_PROGRAM = re.compile(r"\A(?:(?:functions|tools|default_api)[._:/]+)+")
+_SPECIAL = re.compile(r"[%/*?\[]")
 
 
 def squashed(text: str) -> str:
@@ -24,6 +43,24 @@ def squashed(text: str) -> str:
         return _OTHER.sub("", text.lower())
     folded = unicodedata.normalize("NFKC", text).casefold()
     return "".join(c for c in folded if c.isalnum() or unicodedata.category(c)[0] == "M")  # marks: some are vowels
+
+
+def folded(text: str) -> str:
+    """The text case-folded and without what stands between words; any other sign stays, so that `c#` is not `c`."""
+    return _BETWEEN.sub("", text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold())
+
+
+def name_key(text: str) -> str:
+    """Where a name is looked up. A name of signs only has no letter, and is its own key."""
+    return squashed(text) or folded(text) or text
+
+
+def without_program(name: str) -> str:
+    """The name without the namespace of a program, which models put before it: `functions.create_issue`.
+
+    Only the very front is dropped: without its server's name, a name could mean another server's tool.
+    """
+    return _PROGRAM.sub("", name)
 
 
 def base_name(name: str, server: str | None = None) -> str:
@@ -41,69 +78,132 @@ def _flat(name: str) -> str:
     return name.lower().translate(_SEPARATORS)
 
 
+def tool_id(name: str, server: str | None) -> str:
+    """The id of a tool: "server/name", or the name where there is no server.
+
+    A slash in either, and what a pattern gives a meaning, is written as a code, as in `a%2Fb`. So no two tools have one
+    id, and an id that is used as a pattern fits itself alone.
+    """
+    return f"{escaped(server)}/{escaped(name)}" if server else escaped(name)
+
+
+def escaped(part: str) -> str:
+    """A server or a name as it stands in an id."""
+    return _SPECIAL.sub(lambda match: f"%{ord(match[0]):02X}", part)
+
+
 def provider_name(name: str, tool_id: str, server: str | None, *, shared: bool, digits: int = 8) -> str:
     """The name sent to a provider: a legal name that no other tool has stays; any other gets a hash of the tool's id.
 
     It depends only on the tool and on whether its plain name is `shared`, so the order of registration does not matter.
+    The tool's own name stays whole as far as it fits; the server's is cut first.
     """
     if LEGAL.fullmatch(name) and not shared:
         return name
-    readable = re.sub(r"[^A-Za-z0-9_-]+", "_", f"{server}_{name}" if shared and server else name).strip("_") or "tool"
-    return f"{readable[: 63 - digits]}_{hashlib.sha256(tool_id.encode()).hexdigest()[:digits]}"
+    most = 63 - digits
+    own = _legal(name)[:most]
+    before = _legal(server or "")[: max(0, most - 1 - len(own))].rstrip("_-") if shared else ""
+    readable = f"{before}_{own}" if before and own else before or own or "tool"
+    return f"{readable}_{hashlib.sha256(tool_id.encode()).hexdigest()[:digits]}"
+
+
+def _legal(text: str) -> str:
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")
+
+
+def spellings_of(name: str, tool_id: str, server: str | None) -> tuple[str, ...]:
+    """What is a tool's name to the letter: id, name, the names providers see, and `mcp__<server>__<tool>`."""
+    own = provider_name(name, tool_id, server, shared=False)
+    if not server:
+        return tuple(dict.fromkeys((tool_id, name, own)))
+    shared = provider_name(name, tool_id, server, shared=True)
+    return tuple(dict.fromkeys((tool_id, name, own, shared, f"{server}/{name}", f"mcp__{server}__{name}")))
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """The names of one tool: to the letter, folded, their letters and digits, and a sketch of their trigrams."""
+
+    exact: tuple[str, ...]
+    folded: frozenset[str]
+    keys: tuple[str, ...]
+    sketch: int
 
 
 class Names:
-    """All names of a catalog's tools, kept up to date one tool at a time."""
+    """All names of a catalog's tools. A copy shares what it does not change, so that a state stays as it is."""
 
     def __init__(self) -> None:
-        self._exact: dict[str, set[str]] = {}
-        self._trigrams: dict[str, set[str]] = {}
-        self._spelled: dict[str, tuple[str, ...]] = {}
+        self._ids: dict[str, tuple[str, ...]] = {}  # key -> ids
+        self._entries: dict[str, _Entry] = {}
 
-    def add(self, tool_id: str, spellings: Iterable[str]) -> None:
-        """`spellings` are the id, the name and the base name; all lead to the tool, in any case and punctuation."""
-        self._spelled[tool_id] = keys = tuple(dict.fromkeys(filter(None, map(squashed, spellings))))
+    def copy(self) -> Names:
+        """The same names, to be changed without a change of these."""
+        other = Names()
+        other._ids, other._entries = self._ids.copy(), self._entries.copy()
+        return other
+
+    def add(self, tool_id: str, spellings: Iterable[str], others: Iterable[str] = ()) -> None:
+        """`spellings` are the names of a tool to the letter; `others`, such as the base name, lead to it as well."""
+        exact = tuple(filter(None, spellings))
+        every = (*exact, *filter(None, others))
+        keys = tuple(dict.fromkeys(map(name_key, every)))
+        sketch = _sketch(frozenset().union(*map(_trigrams, keys)))
+        self._entries[tool_id] = _Entry(exact, frozenset(map(folded, every)) - {""}, keys, sketch)
         for key in keys:
-            self._exact.setdefault(key, set()).add(tool_id)
-        for trigram in _trigrams(keys):
-            self._trigrams.setdefault(trigram, set()).add(tool_id)
+            self._ids[key] = (*self._ids.get(key, ()), tool_id)
 
     def remove(self, tool_id: str) -> None:
-        keys = self._spelled.pop(tool_id, ())
-        for table, entries in ((self._exact, keys), (self._trigrams, _trigrams(keys))):
-            for entry in entries:
-                if (ids := table.get(entry)) is not None:
-                    ids.discard(tool_id)
-                    if not ids:
-                        del table[entry]
+        entry = self._entries.pop(tool_id, None)
+        for key in entry.keys if entry is not None else ():
+            if rest := tuple(i for i in self._ids[key] if i != tool_id):
+                self._ids[key] = rest
+            else:
+                del self._ids[key]
 
     def exact(self, text: str) -> list[str]:
-        """Ids of the tools with this spelling, sorted."""
-        return sorted(self._exact.get(squashed(text), ()))
+        """Ids of the tools whose name this is to the letter, sorted."""
+        return sorted(i for i in self._ids.get(name_key(text), ()) if text in self._entries[i].exact)
 
-    def near(self, text: str, limit: int = 3, among: Container[str] | None = None) -> list[str]:
+    def folded(self, text: str) -> list[str]:
+        """Ids of the tools whose name this is in any case and with any signs between its words, sorted."""
+        wanted = folded(text)
+        return sorted(i for i in self._ids.get(name_key(text), ()) if wanted in self._entries[i].folded)
+
+    def alike(self, text: str) -> list[str]:
+        """Ids of the tools with a name of the same letters and digits, whatever signs there are, sorted."""
+        return sorted(self._ids.get(name_key(text), ()))
+
+    def near(self, text: str, limit: int = 3, among: Collection[str] | None = None) -> list[str]:
         """Ids of the tools with the most similar names, best first; empty if none is similar.
 
-        Names that share trigrams are compared letter by letter. Trigrams of very many names are skipped once rarer ones
-        have found enough candidates, so that a look-up stays quick in a large catalog.
+        Only the tools in `among` are looked at, so the time that it takes says nothing of any others. Sketches choose
+        the hundred most alike, whose names are compared letter by letter.
         """
         key = squashed(text[:64])
-        wanted = _trigrams([key])
-        holders = sorted((self._trigrams[t] for t in wanted if t in self._trigrams), key=len)
-        shared: Counter[str] = Counter()
-        for ids in holders:
-            if len(shared) > 200 and len(ids) > 500:
-                break
-            shared.update(ids if among is None else (i for i in ids if i in among))
-        closest = sorted(shared.items(), key=lambda item: (-item[1], item[0]))[:100]
-        alike = sorted((-max(_dice(wanted, _trigrams([s])) for s in self._spelled[i]), i) for i, _ in closest)[:10]
-        scored = sorted((-max(SequenceMatcher(None, key, s).ratio() for s in self._spelled[i]), i) for _, i in alike)
+        if not key:
+            return []
+        wanted, entries = _trigrams(key), self._entries
+        sketch = _sketch(wanted)
+        ids = entries if among is None else [i for i in among if i in entries]
+        counted = heapq.nsmallest(100, ((-(entries[i].sketch & sketch).bit_count(), i) for i in ids))
+        alike = sorted((-max(_dice(wanted, _trigrams(s)) for s in entries[i].keys), i) for _, i in counted)[:10]
+        scored = sorted((-max(SequenceMatcher(None, key, s).ratio() for s in entries[i].keys), i) for _, i in alike)
         return [i for score, i in scored if -score >= SIMILAR][:limit]
 
 
-def _dice(one: set[str], other: set[str]) -> float:
+def _dice(one: frozenset[str], other: frozenset[str]) -> float:
     return 2 * len(one & other) / (len(one) + len(other))
 
 
-def _trigrams(keys: Iterable[str]) -> set[str]:
-    return {f"^{key}$"[i : i + 3] for key in keys for i in range(len(key))}
+@lru_cache(maxsize=4_096)
+def _trigrams(key: str) -> frozenset[str]:
+    return frozenset(f"^{key}$"[i : i + 3] for i in range(len(key)))
+
+
+def _sketch(trigrams: Iterable[str]) -> int:
+    """A set of trigrams as bits: two sets that share many have many bits in common."""
+    sketch = 0
+    for trigram in trigrams:
+        sketch |= 1 << zlib.crc32(trigram.encode("utf-8", "replace")) % SKETCH_BITS
+    return sketch

@@ -1,52 +1,107 @@
-"""The tools of a catalog by id, in their order, and by every name that leads to them."""
+"""The tools of a catalog at one moment, in their order: by id, and by every name that leads to them."""
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
 
-from toolsearch.catalog.names import Names, provider_name
+from toolsearch.catalog.names import Names, provider_name, spellings_of
 from toolsearch.catalog.tools import Tool
 
-__all__ = ["Roster"]
+__all__ = ["Draft", "Roster"]
 
 
 class Roster:
-    """Ids, names and tools, changed one tool at a time. Not safe for threads by itself: its catalog holds a lock."""
+    """One state of a catalog. It never changes: a change of the catalog is a new one, put in its place at once.
 
-    def __init__(self) -> None:
-        self.tools: dict[str, Tool] = {}
-        self._namesakes: dict[str, set[str]] = {}  # plain name -> ids
-        self._names = Names()
+    Whoever looks several things up takes one roster for all of them, and so sees one state.
+    """
 
-    def put(self, tool: Tool) -> None:
-        """Adds a tool, or puts it in the place that `drop` has kept."""
-        self.tools[tool.id] = tool
-        self._namesakes.setdefault(tool.name, set()).add(tool.id)
-        shared = provider_name(tool.name, tool.id, tool.server, shared=True)
-        own = provider_name(tool.name, tool.id, tool.server, shared=False)
-        self._names.add(tool.id, (tool.id, tool.name, tool.base_name, own, shared))
+    def __init__(
+        self,
+        version: int = 0,
+        tools: Mapping[str, Tool] | None = None,
+        namesakes: Mapping[str, tuple[str, ...]] | None = None,
+        names: Names | None = None,
+    ) -> None:
+        self.version = version
+        self.tools: Mapping[str, Tool] = MappingProxyType({}) if tools is None else tools
+        self._namesakes = namesakes or {}  # plain name -> ids
+        self._names = names or Names()
 
-    def drop(self, tool: Tool, *, keep_place: bool = False) -> None:
-        """Takes a tool out. With `keep_place` another tool of its id is put in at once, at the same place."""
-        if not keep_place:
-            del self.tools[tool.id]
-        self._names.remove(tool.id)
-        ids = self._namesakes[tool.name]
-        ids.discard(tool.id)
-        if not ids:
-            del self._namesakes[tool.name]
+    def draft(self) -> Draft:
+        """A copy to change, which becomes the next state."""
+        return Draft(dict(self.tools), dict(self._namesakes), self._names.copy())
 
-    def named(self, name: str) -> list[Tool]:
+    def get(self, tool_id: str) -> Tool | None:
+        return self.tools.get(tool_id)
+
+    def __iter__(self) -> Iterator[Tool]:
+        return iter(self.tools.values())
+
+    def __len__(self) -> int:
+        return len(self.tools)
+
+    def exact(self, name: str) -> list[Tool]:
+        """The tools whose id, name or provider name this is to the letter, by id."""
         return [self.tools[tool_id] for tool_id in self._names.exact(name)]
 
-    def near(self, name: str, limit: int, among: Container[str] | None) -> list[Tool]:
+    def folded(self, name: str) -> list[Tool]:
+        """The tools whose name this is in any case and with any signs between its words, by id."""
+        return [self.tools[tool_id] for tool_id in self._names.folded(name)]
+
+    def named(self, name: str, among: Collection[str] | None = None) -> list[Tool]:
+        """The tools that a name leads to, by id: to the letter, or else folded, or else by letters and digits."""
+        ids = self._names.alike(name)
+        if among is not None:
+            ids = [tool_id for tool_id in ids if tool_id in among]
+        if not ids:
+            return []
+        exact = self._names.exact(name)
+        for level in (exact, self._names.folded(name)):
+            if found := [tool_id for tool_id in ids if tool_id in level]:
+                return [self.tools[tool_id] for tool_id in found]
+        return [self.tools[tool_id] for tool_id in ids]
+
+    def near(self, name: str, limit: int = 3, among: Collection[str] | None = None) -> list[Tool]:
+        """The tools with the most similar names, best first."""
         return [self.tools[tool_id] for tool_id in self._names.near(name, limit, among)]
 
-    def provider_name(self, tool: Tool, among: Container[str] | None) -> str:
+    def provider_name(self, tool: Tool, among: Collection[str] | None = None) -> str:
         """The name a model sees; see `Catalog.provider_name`."""
-        namesakes = [tool_id for tool_id in self._namesakes[tool.name] if among is None or tool_id in among]
+        namesakes = [i for i in self._namesakes.get(tool.name, ()) if among is None or i in among]
         shared = len(namesakes) > 1 and tool.id != tool.name
         name = provider_name(tool.name, tool.id, tool.server, shared=shared)
         if name != tool.name and name in self._namesakes:  # another tool has this as its plain name
             name = provider_name(tool.name, tool.id, tool.server, shared=shared, digits=32)
         return name
+
+
+@dataclass
+class Draft:
+    """The next state of a catalog, changed one tool at a time. Nobody else sees it."""
+
+    tools: dict[str, Tool]
+    namesakes: dict[str, tuple[str, ...]]
+    names: Names
+
+    def put(self, tool: Tool) -> None:
+        """Adds a tool, or puts it in the place that `drop` has kept."""
+        self.tools[tool.id] = tool
+        self.namesakes[tool.name] = (*self.namesakes.get(tool.name, ()), tool.id)
+        self.names.add(tool.id, spellings_of(tool.name, tool.id, tool.server), (tool.base_name,))
+
+    def drop(self, tool: Tool, *, keep_place: bool = False) -> None:
+        """Takes a tool out. With `keep_place` another tool of its id is put in at once, at the same place."""
+        if not keep_place:
+            del self.tools[tool.id]
+        self.names.remove(tool.id)
+        if rest := tuple(i for i in self.namesakes[tool.name] if i != tool.id):
+            self.namesakes[tool.name] = rest
+        else:
+            del self.namesakes[tool.name]
+
+    def roster(self, version: int) -> Roster:
+        """The finished state."""
+        return Roster(version, MappingProxyType(self.tools), MappingProxyType(self.namesakes), self.names)

@@ -14,7 +14,7 @@ from itertools import zip_longest
 from typing import SupportsIndex, SupportsInt, overload
 
 from toolsearch.catalog.catalog import Catalog
-from toolsearch.catalog.names import squashed
+from toolsearch.catalog.roster import Roster
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import QueryError, SetupError
 from toolsearch.protocols import Matched, Ranking, Scored, ToolIndex
@@ -113,7 +113,7 @@ class Hits(Sequence[Hit]):
 
 
 def find(
-    catalog: Catalog,
+    catalog: Catalog | Roster,
     index: ToolIndex,
     query: object,
     limit: object = 5,
@@ -124,11 +124,12 @@ def find(
 ) -> Hits:
     """Searches a catalog through an index. Nothing that a model or user writes makes it raise.
 
-    Order: first all tools that the query names exactly (by id, name or base name, in any case and punctuation), even
-    beyond `limit`; then those of the index by score, equal scores by id, and like tools of more than three servers
-    behind the others. `limit` is clamped to 1…100, and is 5 if it is not a number. `among` are the ids the caller may
-    see; nothing else is returned or suggested, though an index may weigh words by all the tools it holds. From the
-    probability `sure_from` on the verdict is "found"; below `nothing_below` it is "none" and nothing is returned.
+    Order: first all tools that the query names exactly (by id or name, to the letter; or else by base name, or in any
+    case and punctuation), even beyond `limit`; then those of the index by score, equal scores by id, and like tools of
+    more than three servers behind the others. `limit` is clamped to 1…100, and is 5 if it is not a number. `among` are
+    the ids the caller may see; nothing else is returned or suggested, though an index may weigh words by all the tools
+    it holds. From the probability `sure_from` on the verdict is "found"; below `nothing_below` it is "none" and nothing
+    is returned.
     """
     text = clean(query if isinstance(query, str) else "" if query is None else str(query))[:QUERY_CHARACTERS].strip()
     if not text:
@@ -136,14 +137,15 @@ def find(
             "", problem="The query is empty: say in a few words what the tool should do.", index_name=index.name
         )
     most = clamped(limit)
-    names = _names_in(catalog, text, among)
+    tools = catalog.roster if isinstance(catalog, Catalog) else catalog  # one state, whatever changes meanwhile
+    names = _names_in(tools, text, among)
     hits = [Hit(tool, math.inf, 1.0, (Matched(tool.name, ("name",)),), exact=True) for tool in names.tools][:MOST_HITS]
     near: tuple[Tool, ...] = ()
     outcome: Verdict | None = "found" if hits else None
     problem = degraded = hint = None
     if not names.only and len(hits) < most:
         try:
-            others, scored = _search(catalog, index, text, most, among=among, named={h.tool.id for h in hits})
+            others, scored = _search(tools, index, text, most, among=among, named={h.tool.id for h in hits})
             whole = scored if isinstance(scored, Ranking) else Ranking()
             degraded, hint = whole.degraded, whole.hint
             outcome = outcome or verdict([h.confidence for h in others], whole.answerable, sure_from, nothing_below)
@@ -152,13 +154,13 @@ def find(
             hits += others[: most - len(hits)]
         except QueryError as error:
             problem = str(error)
-    near = near if hits or near else tuple(_near(catalog, names.unknown or (text,), among))
+    near = near if hits or near else tuple(_near(tools, names.unknown or (text,), among))
     problem = None if hits else problem
     return Hits(text, tuple(hits), names.unknown, near, problem, index.name, degraded, outcome, hint)
 
 
 def _search(
-    catalog: Catalog,
+    tools: Roster,
     index: ToolIndex,
     text: str,
     limit: int,
@@ -171,10 +173,10 @@ def _search(
     If like tools crowd out the rest, the index is asked once more for what lies behind them.
     """
     scored = index.search(text, min(limit + len(named), MOST_HITS), among)
-    hits = _hits_in(catalog, scored, among, set(named))
+    hits = _hits_in(tools, scored, among, set(named))
     if is_crowded(hits, text):
         more = index.search(text, min(CROWDED_FACTOR * limit, MOST_HITS), among)
-        hits = spread(_hits_in(catalog, more, among, set(named)), text)
+        hits = spread(_hits_in(tools, more, among, set(named)), text)
     return hits[:limit], scored
 
 
@@ -189,20 +191,20 @@ def clamped(limit: object, least: int = 1, most: int = MOST_HITS, default: int =
     return max(least, min(most, number))
 
 
-def _near(catalog: Catalog, names: Sequence[str], among: AbstractSet[str] | None) -> list[Tool]:
+def _near(roster: Roster, names: Sequence[str], among: AbstractSet[str] | None) -> list[Tool]:
     """The tools with the names most like these, three in all, the best for each name first."""
-    lists = [catalog.near(name, 3, among) for name in names[:3]]
+    lists = [roster.near(name, 3, among) for name in names[:3]]
     tools = {t.id: t for place in zip_longest(*lists) for t in place if t is not None}
     return list(tools.values())[:3]
 
 
-def _hits_in(catalog: Catalog, scored: Iterable[Scored], among: AbstractSet[str] | None, seen: set[str]) -> list[Hit]:
+def _hits_in(tools: Roster, scored: Iterable[Scored], among: AbstractSet[str] | None, seen: set[str]) -> list[Hit]:
     """Hits from an index's answer, without what it should have left out: unknown tools, repeats, impossible scores."""
     hits = []
     for each in scored:
         if not isinstance(each, Scored):
             raise SetupError(f"the index gave {shown(each)} where a Scored(id, score) is needed")
-        tool = catalog.get(each.id)
+        tool = tools.get(each.id)
         if tool is None or each.id in seen or (among is not None and each.id not in among):
             continue
         if not (math.isfinite(each.score) and each.score > 0):
@@ -228,7 +230,7 @@ class _Names:
     only: bool = False
 
 
-def _names_in(catalog: Catalog, query: str, among: AbstractSet[str] | None) -> _Names:
+def _names_in(roster: Roster, query: str, among: AbstractSet[str] | None) -> _Names:
     """The names in a query.
 
     `select:a,b` is a list of names; so is `a, b` if each is a tool's or at least written like a name. Elsewhere a word
@@ -237,10 +239,10 @@ def _names_in(catalog: Catalog, query: str, among: AbstractSet[str] | None) -> _
     """
 
     def visible(name: str) -> list[Tool]:
-        return [t for t in catalog.named(name) if among is None or t.id in among]
+        return roster.named(name, among)
 
     if select := _SELECT.match(query):
-        names = [n for n in _SEPARATORS.split(query[select.end() :]) if squashed(n)][:MOST_HITS]
+        names = [n for n in _SEPARATORS.split(query[select.end() :]) if n][:MOST_HITS]
         selected = {name: visible(name) for name in names}
         return _Names(_distinct(selected), tuple(n for n, tools in selected.items() if not tools), only=bool(names))
     if whole := visible(query):

@@ -7,7 +7,8 @@ import weakref
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 
-from toolsearch.catalog.catalog import Catalog, Change
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.changes import Change
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
 from toolsearch.protocols import PersistentIndex, ToolIndex

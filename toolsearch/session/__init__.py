@@ -4,7 +4,7 @@ view        the tools that each caller may see             session     Session: 
 loaded      the tools that one conversation has loaded     call_plans  what to do with a call
 meta_tool   search_tools: definition, input, answer        execution   running the tool of a planned call
 searching   searches, and repeated ones that find nothing  teaching    which search led to which call
-registry    the live sessions of a ToolSearch
+registry    the live sessions of a ToolSearch              visible_tools  what a caller may see of one state
 """
 
 from toolsearch.session.call_plans import CallPlan

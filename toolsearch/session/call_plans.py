@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from toolsearch.calls import Status, ToolCall, ToolResult
-from toolsearch.catalog.names import base_name, squashed
+from toolsearch.catalog.names import folded, without_program
 from toolsearch.catalog.tools import Tool
 from toolsearch.schemas.parallel_calls import is_parallel
 from toolsearch.schemas.validation import ArgumentsError, parse_arguments, validate_arguments
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchRequest, read_request, schema_text
 from toolsearch.session.view import View
+from toolsearch.session.visible_tools import VisibleTools
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
 __all__ = ["CallPlan", "CallPlanner", "misfit"]
 
-# Models put a program's namespace before a name. Only the very front is dropped: without its server's name, a name
-# could mean another server's tool.
-_PROGRAM = re.compile(r"\A(?:(?:functions|tools|default_api)[._:/]+)+")
+# Some models put a marker of their chat template behind a name: `create_event<|channel|>json`.
+_LEFTOVER = re.compile(r"\s*<[|\uff5c].*\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,6 @@ class CallPlanner:
     """Plans the calls of one conversation. Not thread-safe by itself: its session holds a lock."""
 
     def __init__(self, view: View, tools: LoadedTools) -> None:
-        self._catalog = view.catalog
         self._view = view
         self._settings = view.settings
         self._tools = tools
@@ -52,7 +51,8 @@ class CallPlanner:
         """The plan for a call as a model wrote it, however odd it is."""
         if call.cut:
             return _cut(call)
-        call = self._unwrap(ToolCall(str(call.id), clean(str(call.name)), call.arguments))
+        call = self._cleaned(ToolCall(str(call.id), clean(str(call.name)), call.arguments))
+        call = self._unwrap(call)
         built_in, mode = self._tools.built_in, self._tools.mode
         if built_in and (call.name == built_in[0].name or self._is_search(call.name)):
             return self.decide_search(ToolCall(call.id, built_in[0].name, call.arguments))
@@ -103,33 +103,54 @@ class CallPlanner:
         fits = (
             outer.keys() <= {"name", "arguments"} and isinstance(name, str) and isinstance(inner, str | Mapping | None)
         )
-        return ToolCall(call.id, str(name), inner) if fits else call
+        return self._cleaned(ToolCall(call.id, clean(str(name)), inner)) if fits else call
+
+    @property
+    def _visible(self) -> VisibleTools:
+        return self._view.visible(self._tools.caller)
+
+    def _cleaned(self, call: ToolCall) -> ToolCall:
+        """The call without what a chat template left behind its name, unless that is part of a tool's name."""
+        name = _LEFTOVER.sub("", call.name)
+        if not name or name == call.name or self._tools.id_of(call.name) or self._visible.exact(call.name):
+            return call
+        return ToolCall(call.id, name, call.arguments)
 
     def _is_search(self, name: str) -> bool:
         """Whether a name is another spelling of the search tool's name, and not the name of a tool."""
-        return squashed(base_name(name)) == squashed(self._tools.built_in[0].name) and not self._catalog.named(name)
+        plain = folded(without_program(name)) == folded(self._tools.built_in[0].name)
+        return plain and self._tools.id_of(name) is None and not self._visible.exact(name)
 
     def _resolve(self, call: ToolCall) -> Tool | CallPlan:
-        """The live tool a call means, or the plan that answers why it cannot run."""
-        tool_id = self._tools.id_of(call.name)
-        tool = None if tool_id is None else self._tools.live(tool_id)
-        if tool_id is not None and tool is None:
-            return self._gone(call)
-        if tool is None:
-            named = self._catalog.named(call.name) or self._catalog.named(_PROGRAM.sub("", call.name))
-            visible = [t for t in named if self._tools.live(t.id) is not None]
-            if not visible:
-                return self._unknown(call)
-            spelled = [t for t in visible if t.id in self._tools.callable and self._is_spelled(t, call.name)]
-            if len(visible) > 1 and len(spelled) != 1:
-                return self._ambiguous(call, visible)
-            tool = (spelled or visible)[0]
+        """The live tool a call means, or the plan that answers why it cannot run.
+
+        A name to the letter goes before any other spelling, whether the tool is loaded or not: first the names that
+        this conversation knows, then all that the caller may see. Another spelling counts where it can mean one tool
+        only, and tools of several servers are never told apart by what happens to be loaded.
+        """
+        visible = self._visible
+        names = list(dict.fromkeys((call.name, without_program(call.name))))
+        for name in names:
+            if (tool_id := self._tools.id_of(name)) is not None:
+                tool = visible.get(tool_id)
+                return self._gone(call) if tool is None else self._if_loaded(call, tool)
+        found = _distinct(tool for name in names for tool in visible.exact(name))
+        if not found:
+            found = _distinct(tool for name in names for tool in visible.folded(name))
+            if len({tool.server for tool in found}) == 1:
+                loaded = [t for t in found if t.id in self._tools.callable and self._is_spelled(t, names)]
+                found = loaded if len(loaded) == 1 else found
+        if not found:
+            return self._unknown(call)
+        return self._if_loaded(call, found[0]) if len(found) == 1 else self._ambiguous(call, found)
+
+    def _if_loaded(self, call: ToolCall, tool: Tool) -> Tool | CallPlan:
         if tool.id in self._tools.callable or self._settings.not_loaded == "run":
             return tool
         return self._not_loaded(call, tool)
 
-    def _is_spelled(self, tool: Tool, name: str) -> bool:
-        return squashed(self._tools.name_of(tool)) == squashed(name)
+    def _is_spelled(self, tool: Tool, names: Iterable[str]) -> bool:
+        return folded(self._tools.name_of(tool)) in map(folded, names)
 
     def _plan_run(self, call: ToolCall, tool: Tool, loads: tuple[str, ...]) -> CallPlan:
         try:
@@ -176,7 +197,7 @@ class CallPlanner:
         if is_parallel(call.name):
             text = f"{call.name[:100]!r} did not run: there is no such tool, and what it holds cannot be read. "
             return _answer(call, "unknown", text + "Instead, call the tools directly, several in one reply.")
-        near = self._catalog.near(call.name, 3, self._view.visible_ids(self._tools.caller))
+        near = self._visible.near(call.name)
         hint = f" Similar names: {', '.join(repr(self._tools.name_of(t)) for t in near)}." if near else ""
         search = f" or search with {self._settings.search_tool}" if self._tools.built_in else ""
         text = f"{call.name[:100]!r} did not run: there is no such tool.{hint} Use a listed tool{search}."
@@ -216,6 +237,10 @@ def misfit(call: ToolCall, tool: Tool, error: ArgumentsError) -> ToolResult:
     end = "" if problems.endswith("?") else "."
     text = f"{call.name!r} did not run: {problems}{end} Correct the arguments and call it again. They are: "
     return ToolResult(call.id, call.name, "invalid_arguments", text + schema_text(tool))
+
+
+def _distinct(tools: Iterable[Tool]) -> list[Tool]:
+    return list({tool.id: tool for tool in tools}.values())
 
 
 def _answer(call: ToolCall, status: Status, text: str, reveal: tuple[str, ...] = ()) -> CallPlan:

@@ -51,7 +51,7 @@ class LoadedTools:
         self.mode = mode
         self.built_in = []
         if mode != "static":
-            places = self._view.places(self.caller)
+            places = self._view.visible(self.caller).places
             self.built_in.append(search_tool(settings.search_tool, *places, settings.queries))
         if mode == "bridge":
             self.built_in.append(bridge_tool(settings.call_tool, settings.search_tool))
@@ -86,10 +86,7 @@ class LoadedTools:
         """The name a model calls a tool by: the one it has already, or the one it would get."""
         if tool.id in self._names:
             return self._names[tool.id]
-        try:
-            name = self._view.catalog.provider_name(tool.id, self._view.visible_ids(self.caller))
-        except KeyError:  # it has just left the catalog
-            name = provider_name(tool.name, tool.id, tool.server, shared=False)
+        name = self._view.visible(self.caller).provider_name(tool)
         if self._ids.get(name, tool.id) != tool.id:
             name = provider_name(tool.name, tool.id, tool.server, shared=True)
         return name
@@ -102,7 +99,7 @@ class LoadedTools:
         loaded = self.ids()
         new = [i for i in dict.fromkeys(ids) if i not in loaded][: self.room]
         for tool_id in new:
-            if (tool := self._view.catalog.get(tool_id)) is not None:
+            if (tool := self.live(tool_id)) is not None:
                 self._give_name(tool)
                 self.found[tool_id] = tool
         return self._evict(new, late) if new else []
@@ -110,7 +107,7 @@ class LoadedTools:
     def reveal_all(self) -> int:
         """Loads all visible tools, as many as a request can carry; returns how many it cannot."""
         loaded = self.ids()
-        new = [t.id for t in self._view.all_visible(self.caller) if t.id not in loaded]
+        new = [t.id for t in self._view.visible(self.caller).all if t.id not in loaded]
         room = max(0, self.room - len(self.found))
         self.reveal(new[:room])
         return len(new[room:])

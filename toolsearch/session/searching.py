@@ -39,7 +39,7 @@ class SearchLog:
         outcome.refuses = self._settings.not_loaded == "refuse"
         category = None
         if (wanted := request.category) is not None:
-            known = view.places(caller)[1]
+            known = view.visible(caller).places[1]
             category = next((c for c in known if c.casefold() == wanted.casefold()), None)
             if category is None:
                 listed = ", ".join(map(repr, known[:30])) or "none"

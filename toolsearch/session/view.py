@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Hashable
-from functools import lru_cache
-from typing import Literal
+from functools import lru_cache, partial
+from typing import Literal, NamedTuple
 
 from toolsearch.calls import Caller, check_caller
-from toolsearch.catalog.catalog import Catalog, Change
-from toolsearch.catalog.tools import Tool, definition_tokens
+from toolsearch.catalog.catalog import Catalog
+from toolsearch.catalog.changes import Change
+from toolsearch.catalog.roster import Roster
+from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
 from toolsearch.protocols import ToolIndex, ToolRunner, VersionedVisibility, Visibility
 from toolsearch.search.index import Hits, clamped, find
 from toolsearch.search.learned import Learned, raised
+from toolsearch.session.visible_tools import VisibleTools, may_see, visible_tools
 from toolsearch.settings import Settings
 from toolsearch.support import checks
 
 __all__ = ["Delivery", "View"]
 
-log = logging.getLogger("toolsearch")
-
 Delivery = Literal["static", "append", "bridge"]
 EXTRA_HITS = 20  # hits beyond the limit that are searched too, so that a learned one among them can move up
+
+
+class _State(NamedTuple):
+    """A state of the catalog and of the rules, and what each caller may see of it, computed once."""
+
+    roster: Roster
+    rules: Hashable
+    visible: Callable[[Caller | None, str | None], VisibleTools]
 
 
 class View:
     """A catalog as callers may see it. It changes nothing, and is safe to use from several threads.
 
-    What depends on a caller and the state of the catalog is computed once: `visible_ids` returns the same object until
+    What a caller may see of a state of the catalog is computed once: `visible_ids` returns the same object until
     something changes, so an index can cache what it derives from it. `pinned` tools are never searched.
     """
 
@@ -52,111 +60,77 @@ class View:
         self._visible = visible
         self._visibility_version = _version_of(visible)
         self._departed: dict[str, tuple[Tool, ...]] = {}  # server -> the tools that left it last
-        # Each takes a version as well as the caller, so that a cached value belongs to one state of the catalog.
-        self._visible_ids = lru_cache(maxsize=256)(self._find_visible_ids)
-        self._places = lru_cache(maxsize=256)(self._find_places)
-        self._size = lru_cache(maxsize=256)(self._measure_size)
+        self._state: _State | None = None
 
     # -- searching -----------------------------------------------------------------------------------------------
 
     def find(self, query: str, limit: int = 5, *, caller: Caller | None = None, category: str | None = None) -> Hits:
         """The tools that fit a query, best first; see `toolsearch.find`. Filters apply before ranking."""
-        among = self.visible_ids(caller, category)
+        seen = self.visible(caller, category)
         if self.learned is None:
-            return self._find(query, limit, among)
-        return self._find_learned(self.learned, query, limit, among, caller)
+            return self._find(query, limit, seen)
+        return self._find_learned(self.learned, query, limit, seen, caller)
 
     def _find_learned(
-        self, learned: Learned, query: str, limit: int, among: frozenset[str] | None, caller: Caller | None
+        self, learned: Learned, query: str, limit: int, seen: VisibleTools, caller: Caller | None
     ) -> Hits:
         """As `find`, with what the caller's tenant has taught added to the scores."""
         tenant = None if caller is None else caller.tenant
-        lessons = learned.lessons(str(query or ""), tenant=tenant, among=self.catalog if among is None else among)
-        pinned = {t.id for t in self.pinned}
+        among = seen.roster.tools if seen.ids is None else seen.ids
+        lessons = learned.lessons(str(query or ""), tenant=tenant, among=among)
         taught = {
-            tool: lesson
-            for i, lesson in lessons.items()
-            if i not in pinned and (tool := self.catalog.get(i)) is not None
+            tool: lesson for i, lesson in lessons.items() if i not in seen.pinned and (tool := seen.get(i)) is not None
         }
         if not taught:
-            return self._find(query, limit, among)
-        hits = self._find(query, clamped(limit) + EXTRA_HITS, among)
+            return self._find(query, limit, seen)
+        hits = self._find(query, clamped(limit) + EXTRA_HITS, seen)
         return raised(hits, taught, learned.weight, clamped(limit), self.settings.sure_from)
 
-    def _find(self, query: str, limit: int, among: frozenset[str] | None) -> Hits:
+    def _find(self, query: str, limit: int, seen: VisibleTools) -> Hits:
         settings = self.settings
         return find(
-            self.catalog,
+            seen.roster,
             self.index,
             query,
             limit,
-            among,
+            seen.ids,
             sure_from=settings.sure_from,
             nothing_below=settings.nothing_below,
         )
 
     # -- who sees what -------------------------------------------------------------------------------------------
 
-    def visible_ids(self, caller: Caller | None, category: str | None = None) -> frozenset[str] | None:
-        """The ids that a caller may see, as the same object until something changes; None means all of them."""
+    def visible(self, caller: Caller | None, category: str | None = None) -> VisibleTools:
+        """What a caller may see now, as the same object until something changes."""
         check_caller(caller)
         checks.text("category", category, none="for all")
-        return self._visible_ids(caller, category, self._version())
+        roster, version = self.catalog.roster, self._visibility_version
+        rules = None if version is None else version()
+        state = self._state
+        if state is None or state.roster is not roster or state.rules != rules:
+            pinned = frozenset(t.id for t in self.pinned)
+            # It belongs to this state, and leaves with it.
+            state = _State(roster, rules, lru_cache(maxsize=256)(partial(visible_tools, roster, self._may_see, pinned)))
+            self._state = state
+        return state.visible(caller, category)
 
-    def _find_visible_ids(
-        self, caller: Caller | None, category: str | None, _version: Hashable
-    ) -> frozenset[str] | None:
-        tools = list(self.catalog)
-        wanted = None if category is None else category.casefold()
-        seen = [
-            t for t in tools if self._may_see(t, caller) and (wanted is None or (t.category or "").casefold() == wanted)
-        ]
-        return None if len(seen) == len(tools) else frozenset(t.id for t in seen)
-
-    def _version(self) -> Hashable:
-        """What all cached values depend on, apart from the caller."""
-        version = self._visibility_version
-        return self.catalog.version, None if version is None else version()
+    def visible_ids(self, caller: Caller | None, category: str | None = None) -> frozenset[str] | None:
+        """The ids that a caller may see now; None means all tools of this state of the catalog."""
+        return self.visible(caller, category).ids
 
     def _may_see(self, tool: Tool, caller: Caller | None) -> bool:
-        if tool.roles and (caller is None or not (tool.roles & caller.roles)):
-            return False
-        try:
-            return self._visible is None or bool(self._visible(tool, caller))
-        except Exception:
-            log.exception("visible(%r, …) failed: the tool stays hidden", tool.id)
-            return False
+        return may_see(tool, caller, self._visible)
 
     def live(self, tool_id: str, caller: Caller | None) -> Tool | None:
         """The current definition of a tool, if the caller may see it."""
-        visible = self.visible_ids(caller)
-        return self.catalog.get(tool_id) if visible is None or tool_id in visible else None
-
-    def all_visible(self, caller: Caller | None) -> list[Tool]:
-        """Every tool a caller may see, sorted by id, so that the order of registration does not matter."""
-        ids = self.visible_ids(caller)
-        return sorted((t for t in self.catalog if ids is None or t.id in ids), key=lambda t: t.id)
-
-    def _searchable(self, caller: Caller | None) -> list[Tool]:
-        pinned = {t.id for t in self.pinned}
-        return [t for t in self.all_visible(caller) if t.id not in pinned]
-
-    def places(self, caller: Caller | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The servers and categories with a tool that the caller may see and search for."""
-        return self._places(caller, self._version())
-
-    def _find_places(self, caller: Caller | None, _version: Hashable) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        tools = self._searchable(caller)
-        servers = {t.server for t in tools if t.server}
-        categories = {t.category for t in tools if t.category}
-        return tuple(sorted(servers)), tuple(sorted(categories))
+        return self.visible(caller).get(tool_id)
 
     def missing(self, caller: Caller | None) -> dict[str, str]:
         """The servers that cannot be reached now, and why; none whose tools are all hidden from the caller."""
         missing = self.catalog.missing
         if not missing:
             return {}
-        seen = {t.server for t in self.all_visible(caller)}
+        seen = {t.server for t in self.visible(caller).all}
         hidden = set(self.catalog.servers) - seen
         hidden |= {
             server
@@ -177,25 +151,20 @@ class View:
         mode, most = self.settings.mode, self.settings.max_tools
         if mode in ("append", "bridge"):
             return mode, "the setting `mode`"
-        ids = self.visible_ids(caller)
-        total = len(self.catalog if ids is None else ids)
+        seen = self.visible(caller)
+        total = len(seen)
         if mode == "static" and total > most:
             raise SetupError(f"{total} tools cannot all be shown with max_tools={most}; use mode='append' or 'auto'")
         if mode == "static":
             return mode, "the setting `mode`"
         least, budget = self.settings.auto_tools, self.settings.auto_tokens
-        many, tokens = self._size(caller, self._version())
+        many, tokens = seen.size
         size = f"{many} tools, about {tokens:,} tokens"
         if total <= most and (many < least or tokens < budget):
             return "static", f"{size}: below {least} tools or {budget:,} tokens, showing all costs less than searching"
         if many < least or tokens < budget:
             return "append", f"{size}: few, but {total} in all are more than a request carries ({most})"
         return "append", f"{size}: from {least} tools and {budget:,} tokens on, searching pays"
-
-    def _measure_size(self, caller: Caller | None, _version: Hashable) -> tuple[int, int]:
-        """The number and tokens of the tools that searching keeps out of a request: all but the pinned ones."""
-        tools = self._searchable(caller)
-        return len(tools), sum(map(definition_tokens, tools))
 
 
 def _version_of(visible: object) -> Callable[[], Hashable] | None:
