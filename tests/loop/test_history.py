@@ -437,6 +437,66 @@ def test_what_a_layer_put_behind_the_messages_is_never_cut(drive: Any) -> None:
     assert isinstance(drive(mine, "More", conversation_id="s"), Finished)
 
 
+# -- results that are too long ---------------------------------------------------------------------------------
+
+
+def rows(n: int) -> str:
+    """Rows."""
+    return "row of data\n" * n
+
+
+def tokens_of(request: Any) -> int:
+    return sum(len(r.content) // 4 for m in request.transcript if isinstance(m, Answers) for r in m.results)
+
+
+def test_K12_results_are_cut_until_the_request_is_within_the_window(drive: Any) -> None:
+    """K12: three results of 900 lines were shown with 8,100 tokens in a window of 4,000."""
+    model = ScriptedModel([("rows", {"n": 900})] * 3, "Done.", "Later.")
+    mine = Agent(model, ToolSearch([tool(rows)], mode="static"), layers=[history(tokens=4_000)])
+    drive(mine, "Look", conversation_id="s")
+    answers = model.requests[1].transcript[-1]
+    assert isinstance(answers, Answers)
+    assert [r.call_id for r in answers.results] == [c.id for c in model.requests[1].transcript[-2].calls]  # type: ignore[union-attr]
+    assert 2_500 < tokens_of(model.requests[1]) <= 4_000
+    for result in answers.results:
+        assert result.content.startswith("row of data\nrow of data\n")
+        assert result.content.endswith("There is no room for more: ask for less, or for the part you need.]")
+    stored = [fact for fact in mine.conversation("s").journal if isinstance(fact, ToolReturned)]
+    assert [len(fact.content) for fact in stored] == [10_800] * 3
+    drive(mine, "And?", conversation_id="s")
+    again = [m for m in model.requests[-1].transcript if isinstance(m, Answers)]
+    assert again in ([], [answers])
+
+
+def test_K12_short_results_stay_whole_and_long_ones_share_what_is_left(drive: Any) -> None:
+    calls = [("rows", {"n": n}) for n in (3, 900, 30, 900)]
+    model = ScriptedModel(calls)
+    mine = Agent(model, ToolSearch([tool(rows)], mode="static"), layers=[history(tokens=2_000)])
+    drive(mine, "Look", conversation_id="s")
+    lengths = [len(r.content) for m in model.requests[1].transcript if isinstance(m, Answers) for r in m.results]
+    assert (lengths[0], lengths[2]) == (36, 360)
+    assert lengths[1] == lengths[3]
+    assert tokens_of(model.requests[1]) <= 2_000
+
+
+@pytest.mark.parametrize("count", [len, lambda text: len(text) // 4, lambda text: len(text.encode()) // 3])
+@pytest.mark.parametrize("text", ["x" * 50_000, "é" * 50_000, "a line\n" * 9_000])
+def test_K12_whatever_counts_and_whatever_is_cut_it_fits(drive: Any, count: Any, text: str) -> None:
+    model = ScriptedModel([("look", {})] * 2)
+    tools = [{"name": "look", "run": lambda: text}]
+    mine = Agent(model, ToolSearch(tools, mode="static"), layers=[history(tokens=3_000, count=count)])
+    drive(mine, "Look", conversation_id="s")
+    shown = [r.content for m in model.requests[1].transcript if isinstance(m, Answers) for r in m.results]
+    assert sum(map(count, shown)) <= 3_000
+
+
+def test_K12_a_window_of_messages_cuts_no_result(drive: Any) -> None:
+    model = ScriptedModel([("rows", {"n": 900})])
+    mine = Agent(model, ToolSearch([tool(rows)], mode="static"), layers=[history(2)])
+    drive(mine, "Look", conversation_id="s")
+    assert tokens_of(model.requests[1]) == 2_700
+
+
 # -- options -----------------------------------------------------------------------------------------------------
 
 

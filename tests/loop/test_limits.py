@@ -485,3 +485,45 @@ def test_the_mark_polling_comes_with_a_definition_like_any_other() -> None:
     catalog = Catalog([{"name": "job_status", "polling": True}, {"name": "look"}])
     assert catalog["job_status"].polling
     assert not catalog["look"].polling
+
+
+def test_K10_unknown_names_that_vary_reach_a_limit(drive: Any) -> None:
+    """K10: 19 model calls until the round limit ended the turn; now the model is told, and then the turn ends."""
+    model = ScriptedModel(*[[(f"fetch_{n}", {"n": n})] for n in range(26)])
+    made = Agent(model, ToolSearch([{"name": "get_invoice", "run": lambda: 1}], mode="static"))
+    result = drive(made, "Fetch", conversation_id="s")
+    assert (result.reason, len(model.requests)) == ("unknown tools", 11)
+    statuses = [answer.status for answer in made.conversation("s").turn.results.values()]
+    assert statuses == ["unknown"] * 5 + ["limit"] * 6
+    told = made.conversation("s").turn.results
+    assert "answer now with what you have" in list(told.values())[5].content
+
+
+def test_K10_with_end_the_turn_ends_at_the_limit(drive: Any) -> None:
+    model = ScriptedModel(*[[(f"fetch_{n}", {"n": n})] for n in range(26)])
+    layer = limits(identical=2, excess="end")
+    made = Agent(model, ToolSearch([{"name": "get_invoice"}], mode="static"), layers=[layer])
+    assert (drive(made, "Fetch").reason, len(model.requests)) == ("unknown tools", 6)
+
+
+def test_K10_many_unknown_names_in_one_reply_count_one_by_one(drive: Any) -> None:
+    model = ScriptedModel([(f"fetch_{n}", {"n": n}) for n in range(8)], "There is no such tool.")
+    made = Agent(model, ToolSearch([{"name": "get_invoice"}], mode="static"))
+    assert drive(made, "Fetch", conversation_id="s").reason == "answered"
+    statuses = [answer.status for answer in made.conversation("s").turn.results.values()]
+    assert statuses == ["unknown"] * 5 + ["limit"] * 3
+
+
+def test_K10_a_call_that_a_tool_has_begins_the_count_anew(drive: Any) -> None:
+    step = [[(f"fetch_{n}", {})] for n in range(5)]
+    known = [("get_invoice", {})]
+    tools = [{"name": "get_invoice", "run": lambda: 1}]
+    made = Agent(ScriptedModel(*step, known, *step, "Done."), ToolSearch(tools, mode="static"))
+    assert drive(made, "Fetch", conversation_id="s").reason == "answered"
+    assert not [r for r in made.conversation("s").turn.results.values() if r.status == "limit"]
+
+
+def test_K10_without_the_limit_nothing_is_counted(drive: Any) -> None:
+    model = ScriptedModel(*[[(f"fetch_{n}", {"n": n})] for n in range(26)])
+    made = Agent(model, ToolSearch([{"name": "get_invoice"}], mode="static"), layers=[limits(unknown=None)])
+    assert drive(made, "Fetch").reason == "round limit"

@@ -305,3 +305,24 @@ def test_what_cannot_work_is_said_at_once(make: Any, message: str) -> None:
 def test_a_processor_that_gives_something_else_is_an_error(drive: Any) -> None:
     with pytest.raises(SetupError, match="returned 'x' where a Reply"):
         drive(agent_for(ScriptedModel("Hi."), processors(out=[lambda _: "x"])), "Go")
+
+
+@pytest.mark.parametrize("pattern", [r"\d+", r"(?m)^[0-9]*$", r"\d{16}", r"(?s)4.*4"])
+@pytest.mark.parametrize("piece", [1, 20])
+def test_K26_the_work_of_a_streamed_redaction_grows_with_the_length_of_the_reply(pattern: str, piece: int) -> None:
+    """K26: '4' * 40,000 in pieces of 20 took four times as long as half of it; counted in characters, not seconds."""
+    redaction = redact(pattern)
+    work = []
+    for length in (2_000, 4_000, 8_000, 16_000):
+        read = 0
+
+        def function(text: str) -> str:
+            nonlocal read
+            read += len(text)
+            return redaction.function(text)
+
+        held, text = _HeldBack(Rewrite(function, 64)), "4" * length
+        shown = [held.take(text[at : at + piece]) for at in range(0, length, piece)]
+        assert "".join([*shown, held.rest()]) == redaction.function(text)
+        work.append(read / length)
+    assert max(work[1:]) <= work[0] * 1.5  # how often each character is read

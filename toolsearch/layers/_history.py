@@ -35,6 +35,8 @@ PROMPT = (
 )
 PART_TOKENS = 1_000  # for an image or a file; providers count these by rules of their own
 CLIP = 2_000  # characters of a message that go into a summary
+LEAST = 64  # tokens of a result that is cut
+MORE = "There is no room for more: ask for less, or for the part you need."
 TRIES = 2  # summaries that fail before the window is cut without one
 
 Placed: TypeAlias = list[tuple[int, Message]]
@@ -53,8 +55,10 @@ def history(
 
     When a bound is passed, the oldest messages leave until the rest is within the bound less the share `step`. The
     results of one reply are one message; notes of the program count as tokens only. `count` counts the tokens of a
-    text: characters / 4, or `toolsearch.tokens.counter().count`. The system message and the tools are not counted. The
-    newest message stays, however long it is.
+    text: characters / 4, or `toolsearch.tokens.counter().count`. The system message and the tools are not counted.
+
+    The newest message stays. If what has to stay is beyond `tokens`, results are shown cut, the longest ones first; the
+    journal keeps them whole. What the user and the model said is never cut.
 
     `summarize`: True asks the same model, without tools, for a summary of the messages that leave, billed as
     "history_summary"; a text is the prompt for it. If the summary is empty, a call or an error, this is logged and the
@@ -83,15 +87,16 @@ class _History:
     def around_model(self, request: CallModel) -> ModelSteps:
         placed = request.placed()
         if not self._fits(placed, 1.0):
-            request = yield from self._cut(request, placed)
+            request, share = yield from self._cut(request, placed)
+            request = self._with_short_results(request, share)
         return (yield request)
 
-    def _cut(self, request: CallModel, placed: Placed) -> Generator[CallModel | Record, Reply, CallModel]:
-        """The request with a window that fits; the cut is recorded."""
+    def _cut(self, request: CallModel, placed: Placed) -> Generator[CallModel | Record, Reply, tuple[CallModel, float]]:
+        """The request with a window that fits, and the share of its bounds that it may have; the cut is recorded."""
         last, failed = _last_cut(request.turn)
         where = self._where(placed, request.turn, last.before)
         if where is None or self._fits(placed, 1.0 + failed * self.step):
-            return request
+            return request, 1.0 + failed * self.step
         before, staying = where
         shown = [each for each in placed if each[0] >= before or each[0] in staying]
         summary = last.summary
@@ -100,10 +105,54 @@ class _History:
             summary = yield from self._summary(request, leaving)
             if not summary:
                 yield Record(Noted(self.name, "no summary"))
-                return request
+                return request, 1.0 + (failed + 1) * self.step
         yield Record(Compacted(before, summary, kept=staying))
         note: Placed = [(before - 1, Note(summary))] if summary else []
-        return request.showing([*note, *shown])
+        return request.showing([*note, *shown]), 1.0
+
+    def _with_short_results(self, request: CallModel, share: float) -> CallModel:
+        """The request with its results cut to a common length, if it is still too long.
+
+        The length is the bound of the window, halved until the request fits. So it seldom changes from one request to
+        the next, and the provider's cache stays valid in between.
+        """
+        if self.tokens is None or self._fits(request.placed(), share):
+            return request
+        bound = int(self.tokens * share)
+        costs = [
+            [self.count(result.content) for result in message.results] if isinstance(message, Answers) else []
+            for message in request.transcript
+        ]
+        results = [cost for each in costs for cost in each]
+        room = bound - (_sum([self._cost(message) for message in request.transcript])[1] - sum(results))
+        most = bound // 2
+        while most > LEAST and sum(min(cost, most) for cost in results) > room:
+            most //= 2
+        shorter = [
+            self._cut_results(message, each, most) if isinstance(message, Answers) else message
+            for message, each in zip(request.transcript, costs, strict=True)
+        ]
+        return replace(request, transcript=tuple(shorter))
+
+    def _cut_results(self, answers: Answers, costs: list[int], most: int) -> Answers:
+        results = [
+            replace(result, content=self._beginning(result.content, cost, most)) if cost > most else result
+            for result, cost in zip(answers.results, costs, strict=True)
+        ]
+        return Answers(tuple(results))
+
+    def _beginning(self, text: str, cost: int, most: int) -> str:
+        """The beginning of a text of `cost` tokens, up to the end of a line, and a note: in all at most `most` tokens,
+        unless that is less than the note has."""
+        note = "\n[cut: {:,} of {:,} characters are shown. " + MORE + "]"
+        length = len(text) * max(0, most - self.count(note.format(len(text), len(text)))) // cost
+        while True:
+            line = text.rfind("\n", 0, length)
+            end = line if line > length // 2 else length
+            shown = text[:end] + note.format(end, len(text))
+            if not end or self.count(shown) <= most:
+                return shown
+            length = length * 9 // 10
 
     def _where(self, placed: Placed, turn: TurnView, last: int) -> tuple[int, tuple[int, ...]] | None:
         """The place of the oldest message that stays, and of those before it that stay too; None if none can leave.

@@ -37,6 +37,7 @@ def limits(
     calls: int | None = 150,
     uncounted: Iterable[str] = (),
     searches: int | None = 10,
+    unknown: int | None = 5,
     tokens: int | None = None,
     cost: float | None = None,
     price: Callable[[ModelCalled], float | None] | None = None,
@@ -48,7 +49,8 @@ def limits(
     ends. `steps`: rounds of calls that run; the reply after the last one is the answer, and calls in it do not run.
     `identical`: how often a tool runs with the same arguments, except tools in `polling` and those marked so.
     `per_tool`: calls of one tool, with other numbers in `tools`; `calls`: calls in all; tools in `uncounted` count for
-    neither. `searches`: calls of the search tool. `tokens` (in and out) and `cost` (in what `price` returns for a model
+    neither. `searches`: calls of the search tool. `unknown`: calls in a row of tools that do not exist, whatever their
+    names; after twice as many the turn ends. `tokens` (in and out) and `cost` (in what `price` returns for a model
     call; None, not known, counts as 0): of the turn so far. Tools are given by id or name.
 
     `excess`: "answer" answers a call beyond a limit and goes on; "end" runs no call of its round and ends the turn. If
@@ -65,6 +67,7 @@ def limits(
         calls=calls,
         uncounted=frozenset(checks.names("uncounted", uncounted)),
         searches=searches,
+        unknown=unknown,
         tokens=tokens,
         cost=cost,
         price=price,
@@ -96,6 +99,7 @@ class _Limits:
     calls: int | None
     uncounted: frozenset[str]
     searches: int | None
+    unknown: int | None
     tokens: int | None
     cost: float | None
     price: Callable[[ModelCalled], float | None] | None
@@ -105,7 +109,7 @@ class _Limits:
 
     def check(self) -> None:
         """Raises `SetupError` for options that cannot work."""
-        for option in ("soft", "hard", "steps", "identical", "per_tool", "calls", "searches", "tokens"):
+        for option in ("soft", "hard", "steps", "identical", "per_tool", "calls", "searches", "unknown", "tokens"):
             checks.whole(option, getattr(self, option), none=NO_LIMIT)
         for tool, most in self.tools.items():
             checks.whole(f"tools[{tool!r}]", most, none=NO_LIMIT)
@@ -129,8 +133,9 @@ class _Limits:
         refused = dict(self._refusals(request))
         for call_id, excess in refused.items():
             yield Record(self._note(excess, request.turn.rounds, call_id))
-        if refused and self.excess == "end":
-            first = next(iter(refused.values()))
+        ending = [each for each in refused.values() if each.ends or self.excess == "end"]
+        if ending:
+            first = ending[0]
             yield Record(Ending(first.reason, by=self.name))
             rest = f"the turn has reached a limit ({first.reason}) and ends here."
             return {call.id: synthetic.limited(call, _text(refused.get(call.id), rest)) for call in request.calls}
@@ -194,16 +199,19 @@ class _Limits:
         """The ids of the calls beyond a limit, with that limit. A call that was refused does not count."""
         judged = {call.id for call in request.calls if call.id not in request.approved}  # those were judged before
         results = request.turn.results
-        counted = 0
+        counted = strange = 0
         same: dict[str, list[JudgedCall]] = {}  # the calls so far, by tool
         for call in request.turn.calls:
+            strange = strange + 1 if call.kind == "answered" and call.status == "unknown" else 0
             result = results.get(call.id)
             if result is not None and result.status == "limit":
                 continue
             before = same.setdefault(call.tool or call.name, [])
-            if call.id in judged and (excess := self._excess_of_call(call, before, counted)) is not None:
-                yield call.id, excess
-                continue
+            if call.id in judged:
+                excess = self._excess_of_call(call, before, counted) or self._excess_of_unknown(strange)
+                if excess is not None:
+                    yield call.id, excess
+                    continue
             before.append(call)
             counted += not self._is_uncounted(call)
 
@@ -232,6 +240,16 @@ class _Limits:
             text = f"there were {self.calls} calls in this turn, the most there are. Make no more in it; " + _GO_ON
             return _Excess("call-limit", "call limit", text)
         return None
+
+    def _excess_of_unknown(self, strange: int) -> _Excess | None:
+        """The limit that the last of so many calls in a row, of tools that do not exist, goes beyond."""
+        if self.unknown is None or strange <= self.unknown:
+            return None
+        text = (
+            f"none of your last {strange} calls was of a tool that exists. Stop guessing names: call a listed tool by "
+            "its exact name, or answer now with what you have and say what is missing."
+        )
+        return _Excess("unknown-limit", "unknown tools", text, ends=strange > 2 * self.unknown)
 
     def _is_uncounted(self, call: JudgedCall) -> bool:
         return bool(self.uncounted) and is_one_of(call, self.uncounted)

@@ -315,25 +315,34 @@ def _is_delta(piece: object) -> bool:
 
 
 class _HeldBack:
-    """The end of a text, in which a match may go on."""
+    """The end of a text, in which a match may go on.
+
+    A match can go on for as long as the reply does. So after an attempt that showed nothing, the next one waits until
+    a quarter more has come: the work grows with the length of the reply, and not with its square.
+    """
 
     def __init__(self, rewrite: Rewrite) -> None:
         self._function, self._look_back = rewrite.function, rewrite.look_back or 0
-        self._text = ""
+        self._pieces: list[str] = []
+        self._length = 0
+        self._next = 0  # the length at which the next attempt is worth its work
 
     def take(self, text: str) -> str:
         """The text that can be shown now, rewritten: up to a place that no match spans."""
-        self._text += text
-        place = len(self._text) - self._look_back
-        if place <= 0:
+        self._pieces.append(text)
+        self._length += len(text)
+        if self._length <= max(self._look_back, self._next):
             return ""
-        before, after = self._text[:place], self._text[place:]
+        whole = "".join(self._pieces)
+        place = len(whole) - self._look_back
+        before, after = whole[:place], whole[place:]
         shown = self._function(before)
-        if shown + self._function(after) != self._function(self._text):
+        if shown + self._function(after) != self._function(whole):
+            self._pieces, self._next = [whole], len(whole) * 5 // 4
             return ""
-        self._text = after
+        self._pieces, self._length, self._next = [after], len(after), 0
         return shown
 
     def rest(self) -> str:
-        text, self._text = self._text, ""
+        text, self._pieces, self._length, self._next = "".join(self._pieces), [], 0, 0
         return self._function(text)
