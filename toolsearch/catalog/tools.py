@@ -252,7 +252,7 @@ def _schema(source: object, name: str, flags: list[str]) -> tuple[JsonObject, tu
         raise DefinitionError(f"the input schema of {name!r} is not JSON: {error}") from None
     check_export(schema, name)
     flags.extend(its_flags)
-    return schema, (*(f"{place}: what stands there is no schema" for place in left_out), *unchecked(schema))
+    return schema, (*(f"{place}: what stands there is no schema" for place in left_out), *unchecked(schema, name))
 
 
 def _text(value: object, key: str, name: str, flags: list[str]) -> str | None:

@@ -4,7 +4,8 @@ limits       the budget of a foreign schema           json_schema     regular sc
 references   where a reference leads                  export          a schema as providers accept it
 patterns     regular expressions in bounds            argument_texts  what a schema says in words, for an index
 validation   a model's arguments: parsed, coerced, checked against the schema
-validator    a value and a schema walked through together
+compiled     a schema read once: references, enums, patterns
+validator    a value and a compiled schema walked through together
 budget       what one validation may cost             constraints     single keywords: lengths, bounds, patterns
 json_values  JSON values: types, comparison, size     checking        a schema of the program's own, checked early
                                                       parallel_calls  several calls in one

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import json
+import time
 
-from toolsearch.schemas.json_values import comparable, size
+from toolsearch.schemas.json_values import read_json, size
+from toolsearch.support.text import clean_json
 
 __all__ = ["Budget", "EnoughProblems", "TooMuchWork"]
 
 _WORK = 5_000, 10  # looks at values in one validation, and more for each value: a schema can refer to itself twice
+_SECONDS = 2.0, 0.00004  # the deadline, likewise; the work is bounded below it, so only a slow machine reaches it
+_BETWEEN = 500  # looks from one look at the clock to the next
 _HINTS = 20  # suggestions of a spelling in one validation: comparing with a long enum is slow
+_LONGEST_TEXT = 1_000_000  # characters of a text that is read as JSON
 
 
 class EnoughProblems(Exception):
@@ -21,20 +26,46 @@ class TooMuchWork(Exception):
 
 
 class Budget:
-    """What one validation may spend, shared by all its trials, and the enums it has seen."""
+    """What one validation may spend, shared by all its trials, and the texts that it has read as JSON.
+
+    `has_coerced` says whether anything was changed on the way.
+    """
 
     def __init__(self, value: object, whole: str, part: str) -> None:
         self.whole, self.part = whole, part
-        self.work = _WORK[0] + _WORK[1] * size(value)
+        values = size(value)
+        self.work = _WORK[0] + _WORK[1] * values
+        self.until = time.monotonic() + _SECONDS[0] + _SECONDS[1] * values
+        self.check_below = self.work - _BETWEEN
         self.hints = _HINTS
-        self._enums: dict[int, tuple[frozenset[Hashable], dict[str, set[str]]]] = {}
-        self.types: dict[int, tuple[object, frozenset[str]]] = {}  # by the id of a schema that is kept
+        self.has_coerced = False
+        self._read: dict[str, object] = {}
 
-    def enum(self, values: list[object]) -> tuple[frozenset[Hashable], dict[str, set[str]]]:
-        """The values, comparable, and the texts among them by their lower case."""
-        if id(values) not in self._enums:
-            cases: dict[str, set[str]] = {}
-            for text in (v for v in values if isinstance(v, str)):
-                cases.setdefault(text.lower(), set()).add(text)
-            self._enums[id(values)] = frozenset(map(comparable, values)), cases
-        return self._enums[id(values)]
+    def spend(self, work: int) -> None:
+        self.work -= work
+        if self.work < self.check_below:
+            self.check()
+
+    def check(self) -> None:
+        if self.work < 0 or time.monotonic() > self.until:
+            raise TooMuchWork
+        self.check_below = self.work - _BETWEEN
+
+    def read(self, text: str) -> object:
+        """What a text means as JSON, read once in all trials; the text itself if it means nothing."""
+        if len(text) > _LONGEST_TEXT:
+            return text
+        if text not in self._read:
+            self._read[text] = value = _meaning(text)
+            values = size(value)
+            self.work += _WORK[1] * values
+            self.until += _SECONDS[1] * values
+        return self._read[text]
+
+
+def _meaning(text: str) -> object:
+    word = text.strip().lower() if len(text) < 100 else ""
+    try:
+        return clean_json(read_json(word if word in ("true", "false") else text))
+    except (ValueError, RecursionError, json.JSONDecodeError):
+        return text

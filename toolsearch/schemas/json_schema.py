@@ -21,7 +21,7 @@ __all__ = ["normalised", "unchecked"]
 
 _NOWHERE = object()
 _MOST_PLACES = 20  # that are named for one schema
-_WEIGHT = 2 * PATTERN_WEIGHT  # of all patterns of one schema
+_WEIGHT = 5 * PATTERN_WEIGHT  # of all patterns of one schema
 # What people who think of Python, Java or C write for a type of JSON.
 _TYPES = {
     "str": "string", "text": "string", "int": "integer", "long": "integer", "float": "number", "double": "number",
@@ -196,21 +196,26 @@ def _admit_null(schema: dict[str, object]) -> None:
         schema["anyOf"] = [*branches, {"type": "null"}]
 
 
-def unchecked(schema: JsonObject) -> tuple[str, ...]:
-    """What in a regular schema no call is checked against, each as a sentence with its place, up to twenty."""
+def unchecked(schema: JsonObject, tool: str) -> tuple[str, ...]:
+    """What in a regular schema no call is checked against, each as a sentence with its place, up to twenty.
+
+    Raises `DefinitionError`, naming the tool, where all patterns together take too much work to compile.
+    """
     told: list[str] = []
+    seen: set[str] = set()
     left = _WEIGHT
     for at, keyword, text in _texts_of(schema):
-        if len(told) >= _MOST_PLACES:
-            break
         if keyword == "$ref":
-            if pointed_at(schema, text, _NOWHERE) is _NOWHERE:
-                told.append(f"{_written(at)}: the reference {_cut(text)} leads nowhere in the schema")
-            continue
-        pattern = pattern_of(text, left)
-        left -= pattern.weight if pattern.compiled is not None else 0
-        if pattern.problem:
-            told.append(f"{_written(at)}: the pattern {_cut(text)} {pattern.problem}")
+            problem = "leads nowhere in the schema" if pointed_at(schema, text, _NOWHERE) is _NOWHERE else ""
+        else:
+            pattern = pattern_of(text)
+            problem = pattern.problem
+            left -= pattern.weight if pattern.compiled is not None and text not in seen else 0
+            seen.add(text)
+            if left < 0:
+                raise DefinitionError(f"the patterns in the input schema of {tool!r} take too much work to compile")
+        if problem and len(told) < _MOST_PLACES:
+            told.append(f"{_written(at)}: the {'reference' if keyword == '$ref' else 'pattern'} {_cut(text)} {problem}")
     return tuple(told)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import NoReturn
 
 __all__ = [
     "JSON_TYPES",
+    "brief",
     "coerced",
     "comparable",
     "read_json",
@@ -19,6 +20,7 @@ __all__ = [
 ]
 
 JSON_TYPES = frozenset(["string", "number", "integer", "boolean", "array", "object", "null"])
+_ENCODER = json.JSONEncoder(ensure_ascii=False, default=str)
 
 
 def read_json(text: str) -> object:
@@ -77,8 +79,11 @@ def type_of(value: object) -> str:
     return "object" if isinstance(value, Mapping) else type(value).__name__
 
 
-def coerced(value: object, wanted: frozenset[str]) -> object:
-    """The value as one of the wanted types, if it can be without loss; otherwise as it is. No types: any will do."""
+def coerced(value: object, wanted: frozenset[str], read: Callable[[str], object]) -> object:
+    """The value as one of the wanted types, if it can be without loss; otherwise as it is. No types: any will do.
+
+    `read` gives what a text means as JSON.
+    """
     kind = type_of(value)
     if not wanted or kind in wanted or (kind == "integer" and "number" in wanted):
         return value
@@ -86,23 +91,32 @@ def coerced(value: object, wanted: frozenset[str]) -> object:
         return int(value)
     if kind in ("integer", "number") and "string" in wanted:
         return json.dumps(value)
-    return _from_text(value, wanted) if isinstance(value, str) else value
+    return _from_text(value, wanted, read) if isinstance(value, str) else value
 
 
-def _from_text(text: str, wanted: frozenset[str]) -> object:
+def _from_text(text: str, wanted: frozenset[str], read: Callable[[str], object]) -> object:
     """What the text means as JSON, if that is of a wanted type; otherwise the text."""
-    if len(text) > 1_000_000:
-        return text
-    word = text.strip().lower()
-    try:
-        value = read_json(word if word in ("true", "false") else text)
-    except (ValueError, RecursionError):
-        return text
+    value = read(text)
     kind = type_of(value)
     if isinstance(value, float) and "integer" in wanted and value.is_integer():
         return int(value)
     fits = kind in wanted or (kind == "integer" and "number" in wanted)
     return value if fits else text
+
+
+def brief(value: object, characters: int = 60) -> str:
+    """A value as JSON, cut for a message; however large it is, only the beginning is looked at."""
+    if isinstance(value, str):
+        value = value[: characters + 1]
+    text = ""
+    try:
+        for piece in _ENCODER.iterencode(value):
+            text += piece
+            if len(text) > characters:
+                break
+    except (ValueError, RecursionError):  # a whole number that Python refuses to write
+        text = f"{text}a number too long to write"
+    return text if len(text) <= characters else f"{text[:characters]}…"
 
 
 def comparable(value: object) -> Hashable:

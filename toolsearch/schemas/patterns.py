@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
@@ -11,8 +13,10 @@ from toolsearch.support.bounded_cache import BoundedCache
 
 __all__ = ["PATTERN_WEIGHT", "Pattern", "pattern_of", "weight_of"]
 
+log = logging.getLogger("toolsearch")
+
 PATTERN_WEIGHT = 20_000  # the heaviest pattern that is compiled: `\w` 200 times, which takes 0.2 s
-MATCH_WORK = 100_000_000  # the most of weight times characters in one match, which cannot be interrupted
+MATCH_WORK = 500_000_000  # the most of weight times characters in one match, which nothing can interrupt: some 0.1 s
 _TOO_HEAVY = "takes too much work to compile"
 _CLASSES = {"w": 100, "W": 100, "p": 100, "P": 100, "d": 5, "D": 5}  # of Unicode: large automata
 _TOKEN = re.compile(
@@ -36,21 +40,29 @@ class Pattern:
 
     def matches(self, text: str) -> bool | None:
         """Whether a text holds the pattern; None where that cannot be told."""
-        if self.compiled is None or len(text) * self.weight > MATCH_WORK:
+        if self.compiled is None:
+            return None
+        if len(text) * self.weight > MATCH_WORK:
+            _warn_once(self.text[:200])
             return None
         return self.compiled.isinstance_python(text)
+
+
+@lru_cache(maxsize=1024)
+def _warn_once(pattern: str) -> None:
+    log.warning("texts that are too long for the pattern %r are not checked against it", pattern)
 
 
 _patterns: BoundedCache[Pattern] = BoundedCache(20 * PATTERN_WEIGHT)
 
 
-def pattern_of(text: str, most: int = PATTERN_WEIGHT) -> Pattern:
-    """The pattern, compiled if its weight is at most `most`, and once while it stays in use."""
+def pattern_of(text: str) -> Pattern:
+    """The pattern, compiled if it is not too heavy, and once while it stays in use."""
     found = _patterns.get(text)
     if found is not None:
         return found
     weight = weight_of(text)
-    if weight > min(most, PATTERN_WEIGHT):
+    if weight > PATTERN_WEIGHT:
         return Pattern(text, weight, None, _TOO_HEAVY)
     try:
         compiled = SchemaValidator(core_schema.str_schema(pattern=text, regex_engine="rust-regex"))

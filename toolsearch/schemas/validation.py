@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolsearch.schemas.budget import Budget, EnoughProblems, TooMuchWork
+from toolsearch.schemas.compiled import CompiledSchema, compiled
 from toolsearch.schemas.json_values import read_repeated, type_of
 from toolsearch.schemas.validator import Validator
 from toolsearch.support.json_types import JsonObject
@@ -19,6 +20,8 @@ from toolsearch.support.text import clean, clean_json, is_deeper
 DEEPEST = 64  # levels of the arguments of a call; `Validator` follows as many
 
 __all__ = ["ArgumentsError", "parse_arguments", "validate_arguments", "validate_value"]
+
+_PASSES = 3  # walks through a value that was coerced
 
 
 class ArgumentsError(ValueError):
@@ -58,22 +61,44 @@ def _decoded(text: str) -> object:
         raise ArgumentsError(["the arguments are nested too deeply"]) from None
 
 
-def validate_arguments(schema: JsonObject, arguments: JsonObject) -> dict[str, Any]:
+def validate_arguments(schema: JsonObject, arguments: JsonObject, digest: str = "") -> dict[str, Any]:
     """The arguments, coerced to the schema's types; raises `ArgumentsError` naming every problem.
 
     Coerced are: JSON text where an array or object is wanted (decoded once), numbers and booleans written as text,
     numbers where text is wanted, enum values in another case, and null for an optional argument (dropped).
+    `digest` identifies the schema, if the program knows it: it is compiled once while it stays in use.
     """
-    checked = validate_value(schema, dict(arguments))
+    checked = validate_value(schema, dict(arguments), digest=digest)
     return checked if isinstance(checked, dict) else {}
 
 
-def validate_value(schema: JsonObject, value: object, whole: str = "the arguments", part: str = "argument") -> object:
-    """Any JSON value, coerced and checked as `validate_arguments` does; `whole` and `part` are what it is called."""
-    validator = Validator(schema, Budget(value, whole, part))
+def validate_value(
+    schema: JsonObject, value: object, whole: str = "the arguments", part: str = "argument", digest: str = ""
+) -> object:
+    """Any JSON value, coerced and checked as `validate_arguments` does; `whole` and `part` are what it is called.
+
+    What comes out would come out again: a value that was coerced is checked anew, because a condition may see it
+    differently then.
+    """
+    known = compiled(schema, digest)
+    checked, has_coerced = _validated(known, value, whole, part)
+    for _ in range(_PASSES):
+        if not has_coerced:
+            return checked
+        before = checked
+        checked, has_coerced = _validated(known, before, whole, part)
+    if has_coerced:
+        raise ArgumentsError([f"{whole} fit only after a change, again and again: send them as the schema says"])
+    return checked
+
+
+def _validated(schema: CompiledSchema, value: object, whole: str, part: str) -> tuple[object, bool]:
+    """The value after one walk, and whether anything in it was changed."""
+    budget = Budget(value, whole, part)
+    validator = Validator(schema, budget)
     checked: object = None
     try:
-        checked = validator.value(schema, value, "")
+        checked = validator.value(schema.schema, value, "")
     except EnoughProblems:
         pass
     except TooMuchWork:
@@ -82,4 +107,4 @@ def validate_value(schema: JsonObject, value: object, whole: str = "the argument
         raise ArgumentsError([f"{whole} are nested too deeply, or hold a number too long to read"]) from None
     if validator.problems:
         raise ArgumentsError(validator.problems)
-    return checked
+    return checked, budget.has_coerced

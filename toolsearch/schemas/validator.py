@@ -1,89 +1,98 @@
-"""A value checked against a JSON Schema, and coerced on the way: one walk through both.
+"""A value checked against a compiled schema, and coerced on the way: one walk through both.
 
 What a condition only asks about (`not`, `if`, `contains`, `propertyNames`) is compared as it is; only what is kept is
-coerced. A schema may refer to itself, so what one validation may cost is bounded.
+coerced. Where a condition rests on something that cannot be read, nobody knows its outcome, and it refuses nothing. A
+schema may refer to itself, so what one validation may cost is bounded.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
-from toolsearch.schemas.budget import Budget, EnoughProblems, TooMuchWork
-from toolsearch.schemas.constraints import bound, count_problems, matches, number_problems, shown_value, text_problems
-from toolsearch.schemas.json_values import JSON_TYPES, coerced, comparable, type_of
-from toolsearch.schemas.references import pointed_at, resolve
-from toolsearch.support.json_types import JsonObject
+from toolsearch.schemas.budget import Budget, EnoughProblems
+from toolsearch.schemas.compiled import CompiledSchema, Part
+from toolsearch.schemas.constraints import count_problems, number_problems
+from toolsearch.schemas.json_values import brief, coerced, comparable, size, type_of
 
 __all__ = ["Validator"]
 
 _DEEPEST = 64  # levels of nesting; deeper values and reference loops are refused, not followed
 _PROBLEMS = 50  # problems after which one validation stops
-_PATTERNS = 20  # patterns of property names in one object
+_PATH = 200  # characters of a path in a sentence
+_HEAVY = 20_000  # weight times characters of a match after which the clock is looked at
 
 
 class Validator:
     """One walk, or one trial of a branch within it; `problems` has a sentence for everything that does not fit."""
 
-    def __init__(self, root: JsonObject, budget: Budget, depth: int = 0, *, exact: bool = False) -> None:
-        self.root = root
+    def __init__(self, schema: CompiledSchema, budget: Budget, depth: int = 0, *, exact: bool = False) -> None:
+        self.schema = schema
         self.budget = budget
         self.depth = depth
         self.exact = exact  # compare only: coerce nothing, stop at the first problem
+        self.is_unsure = False  # whether something that was asked cannot be told
         self.problems: list[str] = []
 
     def value(self, schema: object, value: object, path: str) -> object:
         """One value checked and coerced; problems are collected with their path (`ids[2]`)."""
-        for layer in self.layers(schema):
+        for part in self.schema.layers(schema):
             self.budget.work -= 1
-            if self.budget.work < 0:
-                raise TooMuchWork
-            if layer is False:
+            if self.budget.work < self.budget.check_below:
+                self.budget.check()
+            if part.never:
                 self.refuse(path, "is not allowed")
-            if not isinstance(layer, Mapping):
-                continue
+            if part.unsure:
+                self.is_unsure = True
             self.depth += 1
             try:
                 if self.depth > _DEEPEST:
                     self.refuse(path, "is nested too deeply")
                     return value
-                value = self._checked(layer, value, path)
+                value = self._checked(part, value, path)
             finally:
                 self.depth -= 1
         return value
 
-    def layers(self, schema: object) -> list[object]:
-        """A schema and what its `$ref` points to: both hold. A circle of references alone demands nothing."""
-        layers: list[object] = []
-        for _ in range(_DEEPEST):
-            if not (isinstance(schema, Mapping) and isinstance(schema.get("$ref"), str)):
-                return [*layers, schema]
-            layers.insert(0, {k: v for k, v in schema.items() if k != "$ref"})
-            schema = pointed_at(self.root, schema["$ref"])
-        return layers
-
-    def _checked(self, schema: JsonObject, value: object, path: str) -> object:
-        wanted = self.types(schema)
+    def _checked(self, part: Part, value: object, path: str) -> object:
+        wanted = part.types
         if not self.exact:
-            value = self._enum_case(schema.get("enum"), coerced(value, wanted))
-        if wanted and type_of(value) not in wanted and not (type_of(value) == "integer" and "number" in wanted):
-            self.refuse(path, f"must be {_any_of_types(sorted(wanted))}, not {type_of(value)}{shown_value(value)}")
+            value = self._coerced(part, value)
+        if wanted and not _is_of(value, wanted, self.exact):
+            self.refuse_value(path, f"must be {_any_of_types(sorted(wanted))}, not {type_of(value)}", value)
             return value
-        self._constants(schema, value, path)
+        if part.enum is not None or part.has_const:
+            self._constants(part, value, path)
         if isinstance(value, dict):
-            value = self._object(schema, value, path)
+            value = self._object(part, value, path)
         elif isinstance(value, list):
-            value = self._array(schema, value, path)
+            value = self._array(part, value, path)
         elif isinstance(value, str):
-            self._refuse_all(path, text_problems(schema, value))
+            self._text(part, value, path)
         elif isinstance(value, int | float) and not isinstance(value, bool):
-            self._refuse_all(path, number_problems(schema, value))
-        return self._combined(schema, value, path)
+            if isinstance(value, int) and value.bit_length() > 1_000:
+                self.budget.spend(value.bit_length() // 50)
+            self._refuse_all(path, number_problems(part.bounds, part.step, value))
+        return self._combined(part, value, path)
+
+    def _coerced(self, part: Part, value: object) -> object:
+        """The value in the type and the spelling that the schema wants, if nothing is lost."""
+        new = coerced(value, part.types, self.budget.read) if part.types else value
+        if (enum := part.enum) is not None and isinstance(new, str):
+            new = enum.spelled(new)
+        if new is not value:
+            self.budget.has_coerced = True
+        return new
+
+    # -- problems ------------------------------------------------------------------------------------------------
 
     def refuse(self, path: str, what: str) -> None:
-        self.problem(f"{path!r} {what}" if path else f"{self.budget.whole} {what}")
+        self.problem(f"{_cut(path)!r} {what}" if path else f"{self.budget.whole} {what}")
+
+    def refuse_value(self, path: str, what: str, value: object) -> None:
+        """As `refuse`; the sentence ends with the value. A trial whose sentence nobody reads does not write it."""
+        self.refuse(path, what if self.exact else f"{what} {brief(value)}")
 
     def _refuse_all(self, path: str, problems: Iterable[str]) -> None:
         for what in problems:
@@ -94,42 +103,26 @@ class Validator:
         if self.exact or len(self.problems) >= _PROBLEMS:
             raise EnoughProblems
 
-    def types(self, schema: object, depth: int = 0) -> frozenset[str]:
-        """The JSON types a schema admits; empty where any will do."""
-        schema = resolve(self.root, schema)
-        if not isinstance(schema, Mapping) or depth > 8:
-            return frozenset()
-        if id(schema) not in self.budget.types:  # branches may share theirs many times over
-            self.budget.types[id(schema)] = schema, self._types(schema, depth)
-        return self.budget.types[id(schema)][1]
+    def _constants(self, part: Part, value: object, path: str) -> None:
+        is_container = isinstance(value, Mapping | list)
+        if (enum := part.enum) is not None:
+            known = enum.has_containers if is_container else True
+            if known:
+                known = self._comparable(value) in enum.values
+            if not known and self.exact:
+                raise EnoughProblems
+            if not known:
+                hint = self._meant(value, (each for each in enum.members if isinstance(each, str)))
+                self.refuse(path, f"must be one of {enum.shown}, not {brief(value)}{hint}")
+        if part.has_const:
+            same_kind = is_container == isinstance(part.const, Mapping | list)
+            if not same_kind or self._comparable(value) != comparable(part.const):
+                self.refuse(path, "must be a constant" if self.exact else f"must be {brief(part.const, _PATH)}")
 
-    def _types(self, schema: JsonObject, depth: int) -> frozenset[str]:
-        named = schema.get("type")
-        if isinstance(named, str):
-            return frozenset([named]) & JSON_TYPES
-        if isinstance(named, list):
-            return frozenset(t for t in named if isinstance(t, str)) & JSON_TYPES
-        for keyword in ("anyOf", "oneOf"):
-            if isinstance(branches := schema.get(keyword), list) and branches:
-                admitted = [self.types(branch, depth + 1) for branch in branches]
-                return frozenset().union(*admitted) if all(admitted) else frozenset()
-        return frozenset()
-
-    def _enum_case(self, enum: object, value: object) -> object:
-        if not isinstance(enum, list) or not isinstance(value, str):
-            return value
-        values, cases = self.budget.enum(enum)
-        same = cases.get(value.strip().lower(), set()) if value not in values else set[str]()
-        return next(iter(same)) if len(same) == 1 else value
-
-    def _constants(self, schema: JsonObject, value: object, path: str) -> None:
-        if isinstance(enum := schema.get("enum"), list) and comparable(value) not in self.budget.enum(enum)[0]:
-            some = ", ".join(json.dumps(v, ensure_ascii=False, default=str) for v in enum[:12])
-            more = f" … ({len(enum)} values)" if len(enum) > 12 else ""
-            hint = self._meant(value, (v for v in enum if isinstance(v, str)))
-            self.refuse(path, f"must be one of {some}{more}, not{shown_value(value)}{hint}")
-        if "const" in schema and comparable(value) != comparable(schema["const"]):
-            self.refuse(path, f"must be {json.dumps(schema['const'], ensure_ascii=False, default=str)}")
+    def _comparable(self, value: object) -> object:
+        if isinstance(value, Mapping | list):
+            self.budget.spend(size(value) // 4)
+        return comparable(value)
 
     def _meant(self, written: object, known: Iterable[str], at: str = "") -> str:
         """What was probably meant, as the end of a sentence; "" when nothing is close or enough was suggested."""
@@ -138,115 +131,161 @@ class Validator:
         self.budget.hints -= 1
         spelled = {k.casefold(): k for k in islice(known, 1000) if len(k) <= 64}
         near = get_close_matches(written[:64].casefold(), spelled, 1)
-        return f"; did you mean {_join(at, spelled[near[0]])!r}?" if near else ""
+        return f"; did you mean {_cut(_join(at, spelled[near[0]]))!r}?" if near else ""
 
-    def _object(self, schema: JsonObject, value: dict[str, object], path: str) -> dict[str, object]:
-        properties = schema.get("properties")
-        properties = properties if isinstance(properties, Mapping) else {}
-        required = [name for name in _list(schema.get("required")) if isinstance(name, str)]
-        if not self.exact:
-            value = self._without_nulls(value, properties, required)
-        for key in required:
+    # -- texts, objects, arrays ----------------------------------------------------------------------------------
+
+    def _text(self, part: Part, value: str, path: str) -> None:
+        self._refuse_all(path, count_problems(part.length_bounds, len(value), "characters"))
+        if (pattern := part.pattern) is not None:
+            fits = pattern.matches(value)
+            if pattern.weight * len(value) > _HEAVY:
+                self.budget.check()
+            if fits is None:
+                self.is_unsure = True
+            elif not fits:
+                self.refuse(path, f"must match the pattern {_cut(pattern.text)!r}")
+
+    def _object(self, part: Part, value: dict[str, object], path: str) -> dict[str, object]:
+        if not self.exact and None in value.values():
+            value = self._without_nulls(part, value)
+        for key in part.required:
             if key not in value:
-                self.problem(f"the required {self.budget.part} {_join(path, key)!r} is missing")
-        checked = self._properties(schema, properties, value, path)
-        self._refuse_all(path, count_problems(schema, len(value), "Properties", "fields"))
-        if (names := schema.get("propertyNames")) is not None:
+                self.problem(f"the required {self.budget.part} {_cut(_join(path, key))!r} is missing")
+        checked = self._properties(part, value, path)
+        self._refuse_all(path, count_problems(part.property_bounds, len(value), "fields"))
+        if part.names is not None:
             for key in value:
-                if not self.fits(names, key):
+                if self._holds(part.names, key) is False:
                     self.refuse(_join(path, key), "has a name that is not allowed")
-        return self._dependents(schema, value, checked, path)
+        return self._dependents(part, value, checked, path)
 
-    def _without_nulls(
-        self, value: dict[str, object], properties: Mapping[str, object], required: list[str]
-    ) -> dict[str, object]:
+    def _without_nulls(self, part: Part, value: dict[str, object]) -> dict[str, object]:
         """A model that sends null for what it does not want to say means "left out"."""
-        return {
+        properties, admits_null = part.properties, self.schema.admits_null
+        kept = {
             key: item
             for key, item in value.items()
-            if item is not None or key in required or key not in properties or self._admits_null(properties[key])
+            if item is not None or key in part.required or key not in properties or admits_null(properties[key])
         }
+        self.budget.has_coerced |= len(kept) < len(value)
+        return kept
 
-    def _properties(
-        self, schema: JsonObject, properties: Mapping[str, object], value: dict[str, object], path: str
-    ) -> dict[str, object]:
+    def _properties(self, part: Part, value: dict[str, object], path: str) -> dict[str, object]:
         """Each field by the schemas that apply to its name, or else by `additionalProperties`."""
-        rest = schema.get("additionalProperties", True)
-        patterns = schema.get("patternProperties")
-        patterns = dict(islice(patterns.items(), _PATTERNS)) if isinstance(patterns, Mapping) else {}
+        properties, rest = part.properties, part.additional
         checked: dict[str, object] = {}
         for key, item in value.items():
-            at = _join(path, key)
+            at = "" if self.exact else _join(path, key)
             fitting = [properties[key]] if key in properties else []
-            self.budget.work -= len(patterns) // 10
-            fitting += [inner for pattern, inner in patterns.items() if matches(pattern, key)]
+            may_fit = bool(part.patterns) and self._add_fitting(part, key, fitting)
             checked[key] = item
+            if not fitting and may_fit:  # by a pattern that nobody here can read
+                self.is_unsure = self.is_unsure or rest is not True
+                continue
             if not fitting and rest is False:
-                self.problem(f"there is no {self.budget.part} {at!r}{self._meant(key, properties, path)}")
+                self.problem(f"there is no {self.budget.part} {_cut(at)!r}{self._meant(key, properties, path)}")
                 continue
             for one in fitting or [rest]:
-                checked[key] = self.value(one, checked[key], at)
+                if one is not True:
+                    checked[key] = self.value(one, checked[key], at)
         return checked
 
+    def _add_fitting(self, part: Part, key: str, fitting: list[object]) -> bool:
+        """Adds the schemas whose pattern fits a name; returns whether others may fit, which cannot be told."""
+        may_fit = False
+        for pattern, schema in part.patterns:
+            fits = pattern.matches(key)
+            if fits:
+                fitting.append(schema)
+            elif fits is None:
+                may_fit = True
+            if pattern.weight * len(key) > _HEAVY:
+                self.budget.check()
+        self.budget.spend(len(part.patterns) // 10)
+        self.is_unsure = self.is_unsure or may_fit
+        return may_fit
+
     def _dependents(
-        self, schema: JsonObject, value: dict[str, object], checked: dict[str, object], path: str
+        self, part: Part, value: dict[str, object], checked: dict[str, object], path: str
     ) -> dict[str, object]:
         """What must be there, or hold, because some field is there."""
-        for key, others in _items(schema.get("dependentRequired")):
-            for other in _list(others):
-                if key in value and other not in value:
-                    self.problem(f"{_join(path, str(other))!r} is required together with {_join(path, key)!r}")
-        for key, dependent in _items(schema.get("dependentSchemas")):
-            if key in checked:
-                again = self.value(dependent, checked, path)
+        if part.dependent_required:
+            for key in value:
+                others = part.dependent_required.get(key)
+                for other in others if isinstance(others, list) else ():
+                    if other not in value:
+                        wanted, why = _cut(_join(path, str(other))), _cut(_join(path, key))
+                        self.problem(f"{wanted!r} is required together with {why!r}")
+        if part.dependent:
+            for key in [key for key in value if key in part.dependent]:
+                again = self.value(part.dependent[key], checked, path)
                 checked = again if isinstance(again, dict) else checked
         return checked
 
-    def _admits_null(self, schema: object) -> bool:
-        schema = resolve(self.root, schema)
-        if isinstance(schema, Mapping) and (None in _list(schema.get("enum")) or ("const", None) in schema.items()):
-            return True
-        types = self.types(schema)
-        return not types or "null" in types
-
-    def _array(self, schema: JsonObject, value: list[object], path: str) -> list[object]:
-        first = _list(schema.get("prefixItems"))
-        rest = schema.get("items", True)
-        checked = [
-            self.value(first[i] if i < len(first) else rest, item, f"{path}[{i}]") for i, item in enumerate(value)
-        ]
-        self._refuse_all(path, count_problems(schema, len(value), "Items", "items"))
-        if schema.get("uniqueItems") is True and len({comparable(item) for item in checked}) < len(checked):
-            self.refuse(path, "must not hold the same item twice")
-        if isinstance(contains := schema.get("contains"), Mapping | bool):
-            fitting = sum(self.fits(contains, item) for item in checked)
-            low, high = bound(schema, "minContains"), bound(schema, "maxContains")
-            if fitting < (1 if low is None else low):
-                self.refuse(path, "lacks an item it must contain")
-            elif high is not None and fitting > high:
-                self.refuse(path, f"must hold at most {high} items of one kind, not {fitting}")
+    def _array(self, part: Part, value: list[object], path: str) -> list[object]:
+        checked = value
+        if part.first or part.items is not True:
+            first, rest = part.first, part.items
+            checked = [
+                self.value(first[i] if i < len(first) else rest, item, "" if self.exact else f"{path}[{i}]")
+                for i, item in enumerate(value)
+            ]
+        self._refuse_all(path, count_problems(part.item_bounds, len(value), "items"))
+        if part.unique:
+            self.budget.spend(size(checked) // 4)
+            if len({comparable(item) for item in checked}) < len(checked):
+                self.refuse(path, "must not hold the same item twice")
+        if part.contains is not None:
+            self._contains(part, checked, path)
         return checked
 
-    def _combined(self, schema: JsonObject, value: object, path: str) -> object:
-        for branch in _list(schema.get("allOf")):
+    def _contains(self, part: Part, checked: list[object], path: str) -> None:
+        outcomes = [self._holds(part.contains, item) for item in checked]
+        surely, perhaps = outcomes.count(True), outcomes.count(None)
+        low, high = part.contains_bounds
+        if surely + perhaps < (1 if low is None else low):
+            self.refuse(path, "lacks an item it must contain")
+        elif high is not None and surely > high:
+            self.refuse(path, f"must hold at most {brief(high)} items of one kind, not {surely}")
+        self.is_unsure = self.is_unsure or perhaps > 0
+
+    # -- combinators ---------------------------------------------------------------------------------------------
+
+    def _combined(self, part: Part, value: object, path: str) -> object:
+        for branch in part.all_of:
             value = self.value(branch, value, path)
-        for keyword in ("anyOf", "oneOf"):
-            if branches := _list(schema.get(keyword)):
+        for branches in part.any_of:
+            if branches:
                 value = self._any_of(branches, value, path)
-        if isinstance(refused := schema.get("not"), Mapping | bool) and self.fits(refused, value):
-            self.refuse(path, "has a form that is not allowed")
-        if isinstance(condition := schema.get("if"), Mapping | bool):
-            branch = schema.get("then" if self.fits(condition, value) else "else")
+        if part.refused is not None:
+            holds = self._holds(part.refused, value)
+            if holds:
+                self.refuse(path, "has a form that is not allowed")
+            self.is_unsure = self.is_unsure or holds is None
+        if part.condition is not None and (part.then is not None or part.otherwise is not None):
+            holds = self._holds(part.condition, value)
+            branch = None if holds is None else part.then if holds else part.otherwise
+            self.is_unsure = self.is_unsure or holds is None
             value = self.value(branch, value, path) if branch is not None else value
         return value
 
     def _any_of(self, branches: list[object], value: object, path: str) -> object:
         """A branch that takes the value as it is comes before one that would change it."""
-        if len(branches) > 1 and not self.exact and any(self.fits(branch, value) for branch in branches):
-            return value
+        if self.exact or len(branches) > 1:
+            outcomes = set[bool | None]()
+            for branch in branches:
+                outcomes.add(outcome := self._holds(branch, value))
+                if outcome:
+                    return value
+            if None in outcomes:
+                self.is_unsure = True
+                return value
+            if self.exact:
+                raise EnoughProblems
         failures = []
         for branch in branches:
-            trial = Validator(self.root, self.budget, self.depth, exact=self.exact)
+            trial = Validator(self.schema, self.budget, self.depth)
             try:
                 checked = trial.value(branch, value, path)
             except EnoughProblems:
@@ -261,26 +300,30 @@ class Validator:
             self.problem(sentence)
         return value
 
-    def fits(self, schema: object, value: object) -> bool:
-        """Whether the value is valid as it is."""
-        trial = Validator(self.root, self.budget, self.depth, exact=True)
+    def _holds(self, schema: object, value: object) -> bool | None:
+        """Whether the value is valid as it is; None where that cannot be told."""
+        trial = Validator(self.schema, self.budget, self.depth, exact=True)
         try:
             trial.value(schema, value, "")
         except EnoughProblems:
             return False
+        return None if trial.is_unsure else True
+
+
+def _is_of(value: object, wanted: frozenset[str], exact: bool) -> bool:
+    kind = type_of(value)
+    if kind in wanted or (kind == "integer" and "number" in wanted):
         return True
-
-
-def _list(value: object) -> list[object]:
-    return value if isinstance(value, list) else []
-
-
-def _items(value: object) -> list[tuple[str, object]]:
-    return list(value.items()) if isinstance(value, Mapping) else []
+    return exact and isinstance(value, float) and "integer" in wanted and value.is_integer()
 
 
 def _join(path: str, key: str) -> str:
     return f"{path}.{key}" if path else key
+
+
+def _cut(path: str) -> str:
+    """A path, or a pattern, within bounds: it may be foreign, or the model's."""
+    return path if len(path) <= _PATH else f"{path[: _PATH // 2]}…{path[-_PATH // 2 :]}"
 
 
 def _any_of_types(names: list[str]) -> str:

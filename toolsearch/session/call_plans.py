@@ -154,7 +154,7 @@ class CallPlanner:
 
     def _plan_run(self, call: ToolCall, tool: Tool, loads: tuple[str, ...]) -> CallPlan:
         try:
-            arguments = validate_arguments(tool.input_schema, parse_arguments(call.arguments))
+            arguments = validate_arguments(tool.input_schema, parse_arguments(call.arguments), tool.digest)
         except ArgumentsError as error:
             return CallPlan(call, misfit(call, tool, error), reveal=loads)
         return CallPlan(call, tool=tool, arguments=arguments, reveal=loads)
