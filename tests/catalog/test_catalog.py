@@ -464,7 +464,7 @@ def test_sync_makes_the_tools_of_one_server_exactly_these() -> None:
 
 
 def test_sync_does_not_take_an_id_that_another_tool_has() -> None:
-    catalog = Catalog([definition("files/read", "Mine.")])
+    catalog = Catalog([Tool("files/read", "files/read", "Mine.")])
     catalog.sync([definition("read", "Theirs."), definition("write")], server="files")
     assert {t.id: t.description for t in catalog} == {"files/read": "Mine.", "files/write": ""}
     assert "is taken by a different tool" in catalog.quarantined[0].reason
@@ -605,7 +605,7 @@ def test_the_owner_of_a_legal_name_keeps_it_in_every_order(names: list[str]) -> 
         assert given[legal] == legal
         assert len(set(given.values())) == len(names)
         seen.add(tuple(sorted(given.items())))
-        assert all(catalog[n]() == n for n in names), "each runs its own function"
+        assert all(catalog.named(n)[0]() == n for n in names), "each runs its own function"
     assert len(seen) == 1
 
 

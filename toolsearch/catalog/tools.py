@@ -14,7 +14,7 @@ from toolsearch.catalog.definitions import Definition, read_definition
 from toolsearch.catalog.functions import Function
 from toolsearch.catalog.listings import parts
 from toolsearch.catalog.marks import DEFAULT_MARKS, OPTION_NAMES, Kind, Marks, ToolOptions, check_options
-from toolsearch.catalog.names import base_name
+from toolsearch.catalog.names import base_name, tool_id
 from toolsearch.catalog.sanitising import TEXT_CHARACTERS, clean_schema, clean_text
 from toolsearch.errors import DefinitionError, SetupError
 from toolsearch.schemas.export import check_export
@@ -199,7 +199,7 @@ def from_definition(definition: Definition, options: Mapping[str, object]) -> To
         )
     tags, examples, roles = (_texts(chosen.get(key), key, name, flags) for key in ("tags", "examples", "roles"))
     return Tool(
-        id=f"{server}/{name}" if server else name,
+        id=tool_id(name, server),
         name=name,
         description=description,
         input_schema=schema,
