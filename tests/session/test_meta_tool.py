@@ -256,7 +256,7 @@ def test_a_server_that_is_down_is_named_where_a_search_falls_short_or_asks_for_i
     session = search.session()
     for query in ("zzz", "open an issue on github"):
         assert "The server 'github' cannot be reached now" in searched(session, query=query).content
-    assert "github" not in searched(session, query="mail").content
+    assert "github" not in searched(session, query="send_mail").content
     search.catalog.mark_missing("github", None)
     assert "github" not in searched(session, query="weather").content
 

@@ -189,7 +189,7 @@ def _tells(parts: Sequence[Part], structured: Any) -> bool:
     """Whether the parts say what the structured content says: servers send it as text too, for older clients."""
     if any(_is_same(part, structured) for part in parts):
         return True
-    if isinstance(structured, Mapping) and structured.keys() == {"result"}:  # a value that is no object is wrapped
+    if isinstance(structured, Mapping) and set(structured) == {"result"}:  # a value that is no object is wrapped
         return _tells(parts, structured["result"])
     if not isinstance(structured, list) or not 0 < len(structured) <= len(parts):
         return False

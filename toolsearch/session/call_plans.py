@@ -185,12 +185,21 @@ class CallPlanner:
         return _answer(call, "unknown", text)
 
     def _not_loaded(self, call: ToolCall, tool: Tool) -> CallPlan:
+        if self._tools.refused[tool.id]:
+            text = (
+                f"{call.name!r} did not run: it is loaded, but the program has not sent the new tool list since "
+                "(it has to call session.tools() before each request). Use a tool that is listed, or say that this one "
+                "cannot be used now."
+            )
+            return _answer(call, "not_loaded", text, (tool.id,))
         what = f"{call.name!r} did not run: it exists but was not loaded."
-        if self._settings.not_loaded == "refuse":
+        if self._settings.not_loaded == "refuse" and tool.id not in self._tools.ids():
             way = f"Load it with {self._settings.search_tool} first" if self._tools.built_in else "Use a listed tool"
             return _answer(call, "not_loaded", f"{what} {way}.")
-        name = self._tools.name_of(tool)
-        text = f"{what} It is loaded now: call {name!r} in your next step. Its arguments: {schema_text(tool)}"
+        name = repr(self._tools.name_of(tool))
+        if self._tools.mode == "bridge":
+            name += f" through {self._settings.call_tool}"
+        text = f"{what} It is loaded now: call {name} in your next step. Its arguments: {schema_text(tool)}"
         return _answer(call, "not_loaded", text, (tool.id,))
 
     def _unknown(self, call: ToolCall) -> CallPlan:

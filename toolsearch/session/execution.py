@@ -141,13 +141,6 @@ class Execution:
         return ToolResult(self._call.id, name, "failed", text)
 
 
-def joined(call: ToolCall, results: list[ToolResult]) -> ToolResult:
-    """The one answer to a call that holds several, each with its own result; ok if all of them are."""
-    content = "\n\n".join(f"{each.name}: {each.content}" for each in results)
-    status: Status = next((each.status for each in results if not each.ok), "ok")
-    return ToolResult(call.id, call.name, status, content, [each.data for each in results])
-
-
 def reason_of(error: BaseException) -> str:
     """What went wrong, as a bounded text, even if the exception cannot be turned into text."""
     try:

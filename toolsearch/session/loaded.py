@@ -8,6 +8,7 @@ reported in `notices`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -25,7 +26,8 @@ class LoadedTools:
     """The tools of one conversation. Not thread-safe by itself: its session holds a lock.
 
     `mode` says how tools reach the model, and `built_in` are the session's own tools for that mode. `callable` are the
-    ids of the tools that were shown last. `room` and `most_tokens` limit how many found tools a request can carry.
+    ids of the tools that were shown last, and `refused` how often a loaded one was called since that was not among
+    them. `room` and `most_tokens` limit how many found tools a request can carry.
     """
 
     def __init__(self, view: View, caller: Caller | None) -> None:
@@ -38,6 +40,9 @@ class LoadedTools:
         self._reported_full = False
         self.notices: list[str] = []
         self.found: dict[str, Tool] = {}  # as first shown, in the order of discovery
+        self._away: list[str] = []  # ids of found tools that are gone, or hidden; they return as soon as they are back
+        self._shown: list[Shown] | None = None
+        self.refused: Counter[str] = Counter()
         self._names: dict[str, str] = {}  # tool id -> name; tools that have left keep theirs, a history may contain it
         self._ids: dict[str, str] = {}  # name -> tool id
         self.pinned = [live for t in view.pinned if (live := self.live(t.id)) is not None]
@@ -52,7 +57,8 @@ class LoadedTools:
         self.built_in = []
         if mode != "static":
             places = self._view.visible(self.caller).places
-            self.built_in.append(search_tool(settings.search_tool, *places, settings.queries))
+            through = settings.call_tool if mode == "bridge" else ""
+            self.built_in.append(search_tool(settings.search_tool, *places, settings.queries, call_tool=through))
         if mode == "bridge":
             self.built_in.append(bridge_tool(settings.call_tool, settings.search_tool))
         # In "bridge" found tools are not part of a request, so only their number is limited.
@@ -65,10 +71,21 @@ class LoadedTools:
         if self.mode == "static" and (beyond := self.reveal_all()) and not self._reported_full:
             self._reported_full = True
             self.notices.append(f"not shown: {beyond} tools; a request carries {self._view.settings.max_tools}")
+        self.take_back()
         self.callable = self.ids()
+        self.refused.clear()
+        self._shown = self._listed()
+        return list(self._shown)
+
+    def shown(self) -> list[Shown]:
+        """The tools that were shown last; before the first time, those that can be called then."""
+        return list(self._shown) if self._shown is not None else self._listed(self.callable)
+
+    def _listed(self, only: frozenset[str] | None = None) -> list[Shown]:
         in_request = () if self.mode == "bridge" else self.found.values()
+        tools = [t for t in [*self.pinned, *in_request] if only is None or t.id in only]
         built_in = [Shown(t.name, t, built_in=True) for t in self.built_in]
-        return built_in + [Shown(self.name_of(t), t) for t in [*self.pinned, *in_request]]
+        return built_in + [Shown(self.name_of(t), t) for t in tools]
 
     def live(self, tool_id: str) -> Tool | None:
         """The current definition of a tool, if the caller may see it."""
@@ -102,6 +119,7 @@ class LoadedTools:
             if (tool := self.live(tool_id)) is not None:
                 self._give_name(tool)
                 self.found[tool_id] = tool
+        self._away = [i for i in self._away if i not in self.found]
         return self._evict(new, late) if new else []
 
     def reveal_all(self) -> int:
@@ -111,6 +129,20 @@ class LoadedTools:
         room = max(0, self.room - len(self.found))
         self.reveal(new[:room])
         return len(new[room:])
+
+    def unload(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """Takes found tools out of the next request; returns the ids of those that were there."""
+        leaving = [i for i in dict.fromkeys(ids) if i in self.found or i in self._away]
+        self._away = [i for i in self._away if i not in leaving]
+        if names := [self._names[i] for i in leaving if self.found.pop(i, None) is not None]:
+            self.notices.append(f"unloaded by the program: {', '.join(names)}")
+        return tuple(leaving)
+
+    def take_back(self) -> None:
+        """Loads found tools again that were gone and are back, such as those of a server that was away."""
+        if back := [i for i in self._away if self.live(i) is not None]:
+            self.reveal(back)
+            self.notices.append(f"available again: {', '.join(self._names[i] for i in back)}")
 
     def compact(self) -> list[str]:
         """Drops tools that are gone or hidden and updates changed ones; returns a sentence for each."""
@@ -123,6 +155,7 @@ class LoadedTools:
             elif live[tool.id] != tool:
                 changes.append(f"{self._names[tool.id]} has changed")
         self.pinned = [live[t.id] for t in self.pinned if t.id in live]
+        self._away += [i for i in self.found if i not in live]
         self.found = {i: live[i] for i in self.found if i in live}
         return changes
 
@@ -131,6 +164,7 @@ class LoadedTools:
         return {
             "names": dict(self._names),
             "found": [[i, t.digest] for i, t in self.found.items()],
+            **({"away": list(self._away)} if self._away else {}),
             "callable": sorted(self.callable),
             "built_in": [[t.description, dict(t.input_schema)] for t in self.built_in],
         }
@@ -151,15 +185,18 @@ class LoadedTools:
         self._ids = {name: tool_id for tool_id, name in self._names.items()}
         for tool in self.pinned:
             self._give_name(tool)
+        self._away = list(state.get("away", ()))
         for tool_id, digest in state["found"]:
             live = self.live(tool_id)
             if live is None:
                 self.notices.append(f"{self._names[tool_id]} is no longer available and was unloaded")
+                self._away.append(tool_id)
                 continue
             if live.digest != digest:
                 self.notices.append(f"{self._names[tool_id]} has changed since it was loaded")
             self.found[tool_id] = live
         self._evict()
+        self.take_back()
         self.callable = frozenset(state["callable"])
 
     def _give_name(self, tool: Tool) -> None:

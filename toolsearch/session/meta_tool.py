@@ -21,8 +21,13 @@ _NAMED_CHARACTERS = 500  # for all of them: providers limit a description
 _SCHEMA_CHARACTERS = 6_000  # of a schema shown in an answer
 
 
-def search_tool(name: str, servers: Sequence[str], categories: Sequence[str], most_queries: int = 8) -> Tool:
-    """The search tool as a model sees it. Its description names up to 30 servers, or categories if there are none."""
+def search_tool(
+    name: str, servers: Sequence[str], categories: Sequence[str], most_queries: int = 8, *, call_tool: str = ""
+) -> Tool:
+    """The search tool as a model sees it. Its description names up to 30 servers, or categories if there are none.
+
+    With `call_tool`, found tools are called through the tool of that name.
+    """
     behind = ("servers", servers) if servers else ("categories", categories)
     listed = _some(behind[1], _MOST_NAMED, _NAMED_CHARACTERS)
     places = f" Behind it are these {behind[0]}: {listed}." if listed else ""
@@ -45,7 +50,8 @@ def search_tool(name: str, servers: Sequence[str], categories: Sequence[str], mo
         name=name,
         title="Search tools",
         description="Finds tools that are not listed yet and loads them. Use it when no listed tool can do the job; "
-        f"what it finds can be called by name from your next step on.{places}",
+        f"what it finds can be called {f'through {call_tool}' if call_tool else 'by name'} from your next step on."
+        f"{places}",
         input_schema={
             "type": "object",
             "properties": properties,
@@ -243,7 +249,7 @@ class SearchOutcome:
 
     def _concerns(self, server: str) -> bool:
         """Whether a missing server may explain why a search found too little, or is named in a query."""
-        return any(not hits for hits in self.answers) or any(
+        return any(not hits or hits.verdict == "weak" for hits in self.answers) or any(
             server.casefold() in query.casefold() for query in self.request.queries
         )
 
@@ -260,6 +266,8 @@ class SearchOutcome:
         elif not hits and not hits.unknown:
             near = ", ".join(map(self._name_of, hits.near))
             way = "search for one by its name" if self.refuses else "call one by its name if it does fit"
+            if self.call_tool and not self.refuses:
+                way = f"call one through {self.call_tool} if it does fit"
             take = f" ({way})" if hits.verdict == "none" else ""
             place = f" in the category {self.request.category!r}" if self.request.category else ""
             lines.append(

@@ -94,8 +94,9 @@ class SearchLog:
         if times > 1 and outcome.already and not outcome.new:
             names = ", ".join(outcome.names[t.id] for t in outcome.already[:10])
             doubt = f" {caution}" if (caution := outcome.caution()) else ""
+            way = f"through {self._settings.call_tool} now" if self._is_bridge else "now"
             return (
-                f"You have searched for this already. Loaded tools: {names}. Call one now, or search for something "
+                f"You have searched for this already. Loaded tools: {names}. Call one {way}, or search for something "
                 f"else.{doubt}"
             )
         if times > 1 and outcome.is_empty:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Iterable
+from dataclasses import replace
 from itertools import chain, repeat
 
 from toolsearch.calls import Caller, ToolCall, ToolResult, check_caller
@@ -17,9 +18,10 @@ from toolsearch.errors import StateError
 from toolsearch.schemas.parallel_calls import inner_calls, is_parallel
 from toolsearch.search.index import Hits
 from toolsearch.session.call_plans import CallPlan, CallPlanner
-from toolsearch.session.execution import Execution, joined, reason_of
+from toolsearch.session.execution import Execution, reason_of
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchRequest
+from toolsearch.session.replies import PlannedReply
 from toolsearch.session.searching import SearchLog
 from toolsearch.session.view import Delivery, View
 from toolsearch.support import checks
@@ -31,6 +33,7 @@ __all__ = ["Session"]
 log = logging.getLogger("toolsearch")
 
 FORMAT = 1  # of `Session.export`
+_SEND = "call session.tools(), or tools_for of a wire, before each request, and send what it gives"
 
 
 class Session:
@@ -68,11 +71,16 @@ class Session:
     def tools(self) -> list[Shown]:
         """The tools of the next request: built-in ones, pinned ones, and found ones in the order of discovery.
 
-        The model can call these tools until the next time. A tool that an earlier request carried keeps its exact
-        definition and its place.
+        The model can call these tools until the next time, so ask once for each request; `shown` only reads. A tool
+        that an earlier request carried keeps its exact definition and its place.
         """
         with self._lock:
             return self._tools.show()
+
+    def shown(self) -> list[Shown]:
+        """The tools that the model is shown, and can call: what `tools` gave last. Changes nothing."""
+        with self._lock:
+            return self._tools.shown()
 
     def instructions(self) -> str:
         """The note for the system message. It is the same throughout the session, and empty in the mode "static"."""
@@ -113,15 +121,45 @@ class Session:
 
         The tool gets `cancelled` in its `ToolContext`.
         """
-        if inner := self.inner_calls(call):
-            return joined(call, [self.handle(each, cancelled=cancelled) for each in inner])
-        return self.perform(self._decide_and_reveal(call), cancelled=cancelled)
+        return self.handle_all([call], cancelled=cancelled)[0]
 
     async def ahandle(self, call: ToolCall, *, cancelled: threading.Event | None = None) -> ToolResult:
         """As `handle`, for async code: async tools are awaited; other tools and searches run in their own threads."""
-        if inner := self.inner_calls(call):
-            return joined(call, [await self.ahandle(each, cancelled=cancelled) for each in inner])
-        return await self.aperform(self._decide_and_reveal(call), cancelled=cancelled)
+        return (await self.ahandle_all([call], cancelled=cancelled))[0]
+
+    def handle_all(self, calls: Iterable[ToolCall], *, cancelled: threading.Event | None = None) -> list[ToolResult]:
+        """Answers the calls of one reply, one after the other, in the model's order.
+
+        Whether a call can run is decided for all of them first, from what the model was shown: a tool that one of them
+        finds cannot be called by another one.
+        """
+        reply = self._decide_reply(calls)
+        plans = (self._renewed(plan) if place else plan for place, plan in enumerate(reply.plans))
+        return reply.results([self.perform(plan, cancelled=cancelled) for plan in plans])
+
+    async def ahandle_all(
+        self, calls: Iterable[ToolCall], *, cancelled: threading.Event | None = None
+    ) -> list[ToolResult]:
+        """As `handle_all`, for async code: the calls run together, unless one is of a tool marked `alone`.
+
+        Searches run one after the other all the same, so that their tools are listed in the model's order.
+        """
+        reply = self._decide_reply(calls)
+        results: dict[int, ToolResult] = {}
+
+        async def work(places: Iterable[int]) -> None:
+            for place in places:
+                plan = self._renewed(reply.plans[place]) if place else reply.plans[place]
+                results[place] = await self.aperform(plan, cancelled=cancelled)
+
+        jobs = reply.jobs()
+        if len(jobs) == 1:
+            await work(jobs[0])
+        elif jobs:
+            import asyncio
+
+            await asyncio.gather(*map(work, jobs))
+        return reply.results(results[place] for place in sorted(results))
 
     def inner_calls(self, call: ToolCall) -> list[ToolCall]:
         """The calls inside a call of `multi_tool_use.parallel`, which models of OpenAI make now and then.
@@ -154,7 +192,7 @@ class Session:
     def perform(self, plan: CallPlan, *, cancelled: threading.Event | None = None) -> ToolResult:
         """Does what the plan says, and nothing else: gives its answer, searches, or runs its tool."""
         if plan.result is not None:
-            return plan.result
+            return self._with_found(plan, plan.result)
         if plan.search is not None:
             return self._search(plan.call, plan.search)
         return self._teach(plan, Execution(plan, self.id, self.caller, self._view.run, cancelled).run())
@@ -162,7 +200,7 @@ class Session:
     async def aperform(self, plan: CallPlan, *, cancelled: threading.Event | None = None) -> ToolResult:
         """As `perform`, for async code."""
         if plan.result is not None:
-            return plan.result
+            return self._with_found(plan, plan.result)
         if plan.search is not None:
             from toolsearch.support.threads import in_thread  # which brings asyncio
 
@@ -170,11 +208,41 @@ class Session:
             return await in_thread(lambda: self._search(plan.call, request))
         return self._teach(plan, await Execution(plan, self.id, self.caller, self._view.run, cancelled).arun())
 
-    def _decide_and_reveal(self, call: ToolCall) -> CallPlan:
-        plan = self.decide(call)
+    def _decide_reply(self, calls: Iterable[ToolCall]) -> PlannedReply:
+        """What to do with the calls of a reply, all decided from the same state; then loads what they load."""
+        asked = list(calls)
+        inner = [self.inner_calls(call) for call in asked]
         with self._lock:
-            self._tools.reveal(plan.reveal)
-        return plan
+            single = chain.from_iterable(held or [call] for call, held in zip(asked, inner, strict=True))
+            plans = [self._planner.decide(call) for call in single]
+            for plan in plans:
+                self._tools.reveal(plan.reveal)
+            self._note_refused(plans)
+        return PlannedReply(asked, inner, plans)
+
+    def _note_refused(self, plans: Iterable[CallPlan]) -> None:
+        refused = {i for p in plans if p.result is not None and p.result.status == "not_loaded" for i in p.reveal}
+        for tool_id in refused & self._tools.ids():
+            self._tools.refused[tool_id] += 1
+            if self._tools.refused[tool_id] == 2:
+                log.warning("%r was found, but its definition is not sent to the model: %s", tool_id, _SEND)
+
+    def _renewed(self, plan: CallPlan) -> CallPlan:
+        """The plan with the tool as it is now: it was decided before other calls of the reply ran."""
+        if plan.tool is None:
+            return plan
+        call = ToolCall(plan.call.id, plan.call.name, plan.arguments)
+        return replace(self.decide_again(call, plan.tool.id, checked=plan.tool.digest), reveal=plan.reveal)
+
+    def names_of(self, ids: Iterable[str]) -> dict[str, str]:
+        """The loaded ones of these tools: the id of each, and the name that the model calls it by."""
+        with self._lock:
+            loaded = [*self._tools.pinned, *self._tools.found.values()]
+            names = {tool.id: self._tools.name_of(tool) for tool in loaded}
+        return {i: names[i] for i in ids if i in names}
+
+    def _with_found(self, plan: CallPlan, result: ToolResult) -> ToolResult:
+        return replace(result, found=self.names_of(plan.reveal)) if plan.reveal else result
 
     def _search(self, call: ToolCall, request: SearchRequest) -> ToolResult:
         try:
@@ -186,10 +254,13 @@ class Session:
             text = f"The search failed: {reason_of(error)}. Use a listed tool, or say what happened."
             return ToolResult(call.id, call.name, "failed", text)
         with self._lock:
-            return ToolResult(call.id, call.name, "ok", self._searching.report(outcome), outcome.data)
+            text, new = self._searching.report(outcome), {tool.id for tool in outcome.new} - self._tools.callable
+            found = self.names_of(tool.id for tool in outcome.new if tool.id in new)
+        return ToolResult(call.id, call.name, "ok", text, outcome.data, found=found)
 
     def _teach(self, plan: CallPlan, result: ToolResult) -> ToolResult:
         """Learns from a successful call: the searches before it describe what the tool is for."""
+        result = self._with_found(plan, result)
         if not result.ok or plan.tool is None:
             return result
         with self._lock:
@@ -214,6 +285,16 @@ class Session:
         wanted = checks.names("ids", ids, "ids")
         with self._lock:
             self._tools.reveal([i for i in wanted if self._tools.live(i) is not None])
+
+    def unload(self, ids: Iterable[str]) -> tuple[str, ...]:
+        """Takes found tools out of the next request, such as one whose schema a provider refuses.
+
+        Returns the ids of those that were there; pinned tools stay. A search, or a call, loads them again. In the mode
+        "static" every tool that the caller may see is listed again.
+        """
+        leaving = checks.names("ids", ids, "ids")
+        with self._lock:
+            return self._tools.unload(leaving)
 
     def preselect(self, text: str, limit: int | None = None) -> Hits:
         """Searches with the user's own words before the first request and loads the hits, without a model call."""
