@@ -9,7 +9,7 @@ import logging
 import threading
 from collections.abc import AsyncIterator, Callable
 
-from toolsearch.calls import STATUSES, Caller, Status, ToolCall, ToolContext, ToolResult
+from toolsearch.calls import STATUSES, Caller, Status, ToolContext, ToolResult
 from toolsearch.calls.returned import read_result
 from toolsearch.catalog.functions import adrained, context_parameters, drained, in_async, is_async
 from toolsearch.errors import SetupError
