@@ -172,7 +172,7 @@ class _Around(Generic[RequestT]):
         except Exception as error:
             if error is from_inside:
                 raise
-            if offers(self.layer, GateLayer) and self.layer.gate is False and not isinstance(error, SetupError):
+            if _may_be_skipped(self.layer) and not isinstance(error, SetupError):
                 log.exception("%s of %r failed: the step is done without it", self.seam, self.layer)
                 steps.result = _SKIPPED
             elif self.failed is None:
@@ -188,6 +188,11 @@ class _Around(Generic[RequestT]):
                 f"changed copy, or Sleep, Do, Record, Within"
             )
         return wanted
+
+
+def _may_be_skipped(layer: object) -> bool:
+    """Whether nothing depends on a layer, so that a step is done without it if it fails."""
+    return offers(layer, GateLayer) and layer.gate is False
 
 
 def _bounded(inner: Steps[RequestT], seconds: float) -> Steps[RequestT]:
