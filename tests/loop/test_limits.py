@@ -194,6 +194,7 @@ SILENT = [
     ({"calls": 1, "excess": "end"}, "call limit", "more calls"),
     ({"per_tool": 1, "excess": "end"}, "call limit", "more calls"),
     ({"identical": 1, "excess": "end"}, "repeated call", "repeating"),
+    ({"unknown": 1}, "unknown tools", "do not exist"),
     ({"tokens": 150, "excess": "end"}, "token budget", "budget"),
     ({"cost": 150.0, "price": lambda call: 110.0, "excess": "end"}, "cost budget", "budget"),
 ]
@@ -206,7 +207,8 @@ def test_a_limited_turn_never_ends_without_a_word(
 ) -> None:
     """PG-10: the user reads what happened; the reason stays one for programs."""
     desk = Desk()
-    silent = Reply(blank, (ToolCall("", "look", {"at": 1}),), usage=Usage(100, 0, 10))
+    named = "no_such" if reason == "unknown tools" else "look"
+    silent = Reply(blank, (ToolCall("", named, {"at": 1}),), usage=Usage(100, 0, 10))
     agent = desk.agent(ScriptedModel(*[silent] * 9), **options)
     result = drive(agent, "Look", conversation_id="s")
     assert result.reason == reason

@@ -109,11 +109,10 @@ class Storm:
             for hit in self.search.find("does vault subject version", caller=caller):
                 if hit.tool.server == "vault":
                     self.wrong(f"{hit.tool.id} is found without its role")
-            result = session.handle(ToolCall("1", self.hidden, {"key": "x"}))
-            if result.status not in ("unknown", "invalid_arguments") or "vault" in result.content.replace(
-                self.hidden, ""
-            ):
-                self.wrong(f"{self.hidden} is called without its role: {result.status} {result.content}")
+            hidden = self.hidden
+            result = session.handle(ToolCall("1", hidden, {"key": "x"}))
+            if result.status != "unknown" or "vault" in result.content.replace(hidden, ""):
+                self.wrong(f"{hidden} is called without its role: {result.status} {result.content}")
             for shown in session.tools():
                 if shown.tool.server == "vault":
                     self.wrong(f"{shown.tool.id} is shown without its role")

@@ -202,6 +202,7 @@ _STOPPED = {
     "step limit": "it needed more steps than I may take at once",
     "call limit": "it needed more calls of tools than I may make at once",
     "search limit": "I searched for tools more often than I may at once",
+    "unknown tools": "I called tools that do not exist",
     "repeated call": "I was repeating the same step",
     "token budget": "it needed more than its budget allows",
     "cost budget": "it needed more than its budget allows",
