@@ -17,33 +17,11 @@ from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 
 __all__ = [
-    "Answers",
-    "Compacted",
-    "Ending",
-    "Event",
-    "JudgedCall",
-    "Message",
-    "ModelCalled",
-    "ModelReplied",
-    "Note",
-    "Noted",
-    "Reply",
-    "ReplyDiscarded",
-    "RunBegan",
-    "RunEnded",
-    "TextDelta",
-    "ToolApproved",
-    "ToolDenied",
-    "ToolReturned",
-    "ToolStarted",
-    "ToolWaiting",
-    "ToolsFound",
-    "ToolsRevealed",
-    "ToolsUnloaded",
-    "Usage",
-    "UserSaid",
-    "is_reply",
-]
+    "Answers", "Compacted", "Ending", "Event", "JudgedCall", "Message", "ModelCalled", "ModelReplied", "Note",
+    "Noted", "Reply", "ReplyDiscarded", "RunBegan", "RunEnded", "TextDelta", "ToolApproved", "ToolDenied",
+    "ToolReturned", "ToolStarted", "ToolWaiting", "ToolsFound", "ToolsRevealed", "ToolsUnloaded", "Usage",
+    "UserSaid", "is_reply",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,12 +145,17 @@ class ToolStarted:
 
 @dataclass(frozen=True, slots=True)
 class ToolsFound:
-    """A search was answered: the ids of the tools it loaded and unloaded, and the exported session after it."""
+    """A search was answered: the ids of the tools it loaded and unloaded, and the exported session after it.
+
+    A conversation stores the whole `session` once. In later facts of this kind, and of the next two kinds, it stores
+    what has changed since instead, in `changes`: see `toolsearch.support.json_changes`.
+    """
 
     call_id: str
     loaded: tuple[str, ...] = ()
     unloaded: tuple[str, ...] = ()
     session: JsonObject = field(default_factory=dict)
+    changes: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,6 +164,7 @@ class ToolsRevealed:
 
     loaded: tuple[str, ...]
     session: JsonObject = field(default_factory=dict)
+    changes: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,6 +174,7 @@ class ToolsUnloaded:
     unloaded: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
     session: JsonObject = field(default_factory=dict)
+    changes: JsonObject = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

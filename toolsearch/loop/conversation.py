@@ -41,7 +41,6 @@ from toolsearch.events.facts import (
     ToolDenied,
     ToolReturned,
     ToolsFound,
-    ToolsRevealed,
     ToolStarted,
     ToolsUnloaded,
     ToolWaiting,
@@ -53,6 +52,7 @@ from toolsearch.events.stops import no_answer, with_cut_end
 from toolsearch.events.turn_view import TurnView
 from toolsearch.loop.batch import Batch, CallFact, require
 from toolsearch.loop.replies import answer_of, asks_again, is_asking_again, is_paused, note_for
+from toolsearch.loop.session_states import SessionStates
 from toolsearch.session.session import Session
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean, is_deeper
@@ -81,8 +81,7 @@ class Conversation:
         self._running = False
         self._ending: Ending | None = None
         self._finished: Finished | None = None
-        self._session_state: JsonObject = {}
-        self._session_at = -1  # the place of the fact that holds it
+        self._sessions = SessionStates()
 
     # -- what is known -------------------------------------------------------------------------------------------
 
@@ -223,7 +222,9 @@ class Conversation:
 
     def apply(self, event: Event) -> Event:
         """Records a fact and returns it as stored. Raises `StateError` if it is not valid now."""
-        event = cleaned(event)
+        return self._record(self._sessions.compressed(cleaned(event)))
+
+    def _record(self, event: Event) -> Event:
         match event:
             case RunBegan():
                 require(not self._running, event, "a turn has begun already")
@@ -252,8 +253,7 @@ class Conversation:
                 self._add_message(Note("Tools have changed: " + "; ".join(event.notices)))
             case _:
                 pass
-        if isinstance(event, ToolsFound | ToolsRevealed | ToolsUnloaded) and event.session:
-            self._session_state, self._session_at = event.session, len(self._journal)
+        self._sessions.take(event, len(self._journal))
         self._journal.append(event)
         return event
 
@@ -326,17 +326,13 @@ class Conversation:
         for place, event in enumerate(events):
             fact = read_event(event, place) if isinstance(event, Mapping) else event
             try:
-                conversation.apply(fact)
+                conversation._record(cleaned(fact))
             except (TypeError, AttributeError) as error:  # a field has a value of a wrong type
                 kind = type(fact).__name__
                 raise StateError(f"fact {place} of the journal, a {kind}, is not valid: {error}") from None
-        if (state := conversation._session_state) and not isinstance(state, Mapping):
-            raise StateError(
-                f"fact {conversation._session_at} of the journal must have an exported session, not {state!r}"
-            )
-        if state:
+        if state := conversation._sessions.state:
             conversation.session = Session.from_state(search.view, {**state, "id": conversation.id}, caller)
-        if conversation._batch and conversation._session_at < conversation._replied_at:
+        if conversation._batch and conversation._sessions.place < conversation._replied_at:
             conversation.session.tools()  # as before the reply: its calls are to the tools shown then
         return conversation
 

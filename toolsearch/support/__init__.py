@@ -5,5 +5,5 @@ threads     threads that never keep a program alive  context     which conversat
 plugins     entry points by name                     redaction   secrets out of texts that are shown
 html        tables for a notebook                    json_types  names for JSON as types
 base64_data placeholders for data in Base64          bounded_cache   a cache bounded by the weight of its values
-processes   which process this is, and if one has ended
+processes   which process this is, and if one has ended   json_changes    what differs between two states
 """
