@@ -22,7 +22,7 @@ from toolsearch.calls.parts import (
     text_of_parts,
 )
 from toolsearch.calls.values import STATUSES, Status, ToolResult
-from toolsearch.support.text import clean, plain_json, text_of
+from toolsearch.support.text import LEVELS, clean, is_deeper, plain_json, text_of
 
 __all__ = ["data_to_store", "parts_to_store", "read_result"]
 
@@ -67,12 +67,15 @@ def data_to_store(result: ToolResult) -> object:
 
 
 def parts_to_store(result: ToolResult) -> tuple[Part, ...]:
-    """The parts of a result, or none if they are a text and its content is the same text."""
+    """The parts of a result, or none if they are a text and its content is the same text.
+
+    Values that are nested too deeply to be read from a store again are left out.
+    """
     match result.parts:
         case (TextPart(text),) if text == result.content:
             return ()
         case parts:
-            return parts
+            return tuple(p for p in parts if not (isinstance(p, JsonPart) and is_deeper(p.value, LEVELS)))
 
 
 def _own(call_id: str, name: str, result: ToolResult) -> ToolResult:

@@ -18,10 +18,10 @@ from toolsearch.events.stops import REASONS, no_answer
 from toolsearch.protocols import Layer, ModelSteps, RunSteps
 from toolsearch.schemas.checking import check_schema
 from toolsearch.schemas.json_values import read_json, refuse_constant
-from toolsearch.schemas.validation import DEEPEST, ArgumentsError, validate_value
+from toolsearch.schemas.validation import ArgumentsError, validate_value
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean_json, is_deeper
+from toolsearch.support.text import LEVELS, clean_json, is_deeper
 
 __all__ = ["structured"]
 
@@ -155,8 +155,8 @@ class _Shape:
         except (ValueError, RecursionError) as error:
             cut = " (it was cut off: answer more briefly)" if no_answer(reply) == "cut off" else ""
             return _Unfit([f"it is not valid JSON: {error}{cut}"])
-        if is_deeper(value, DEEPEST):
-            return _Unfit([f"it is nested too deeply, more than {DEEPEST} levels"])
+        if is_deeper(value, LEVELS):
+            return _Unfit([f"it is nested too deeply, more than {LEVELS} levels"])
         if self.wrapped and isinstance(value, dict) and value.keys() == {"value"}:
             value = value["value"]
         try:

@@ -16,6 +16,7 @@ from toolsearch.layers._shared import setting_for
 from toolsearch.protocols import Layer, ToolSteps
 from toolsearch.support import checks
 from toolsearch.support.base64_data import without_data, without_urls
+from toolsearch.support.text import LEVELS, is_deeper
 
 __all__ = ["truncate"]
 
@@ -96,7 +97,7 @@ def _json(text: str) -> JsonContainer | None:
         value = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, list | dict) else None
+    return value if isinstance(value, list | dict) and not is_deeper(value, LEVELS) else None
 
 
 def _dumped(value: object) -> str:

@@ -55,13 +55,12 @@ from toolsearch.loop.replies import answer_of, asks_again, is_asking_again, is_p
 from toolsearch.loop.session_states import SessionStates
 from toolsearch.session.session import Session
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean, is_deeper
+from toolsearch.support.text import LEVELS, clean, is_deeper
 from toolsearch.tool_search import ToolSearch
 
 __all__ = ["Conversation"]
 
-DEEPEST = 64  # levels of the arguments of a call
-TOO_DEEP = f"(arguments that are nested more than {DEEPEST} levels deep)"
+TOO_DEEP = f"(arguments that are nested more than {LEVELS} levels deep)"
 
 Command = CallModel | CallTools | Paused | Finished
 
@@ -198,7 +197,7 @@ class Conversation:
 
     def _decide(self, call: ToolCall) -> JudgedCall:
         plan = self.session.decide(call)
-        arguments = TOO_DEEP if is_deeper(plan.call.arguments, DEEPEST) else plan.call.arguments
+        arguments = TOO_DEEP if is_deeper(plan.call.arguments, LEVELS) else plan.call.arguments
         judged = JudgedCall(call.id, plan.call.name, arguments, reveal=plan.reveal)
         if (result := plan.result) is not None:
             return replace(judged, kind="answered", status=result.status, answer=result.content)

@@ -27,11 +27,11 @@ from toolsearch.loop.layering import Inner, layered
 from toolsearch.loop.turn_io import RequestDropped, TurnIO
 from toolsearch.protocols import BufferingLayer, ReplyFilter, SchemaModel, StreamingLayer
 from toolsearch.support.checks import offers
-from toolsearch.support.text import is_deeper
+from toolsearch.support.text import LEVELS, is_deeper
 
 __all__ = ["ModelStep"]
 
-DEEPEST_RAW = 80  # levels of a provider's own message; the arguments of a call, inside, have fewer
+DEEPEST_RAW = LEVELS + 16  # levels of a provider's own message, which has the arguments of calls inside
 
 
 @dataclass(slots=True)

@@ -37,15 +37,13 @@ from toolsearch.loop.resumption import Resolution
 from toolsearch.loop.trampoline import Trampoline
 from toolsearch.protocols import Do, Layer, Model, NamedModel, Observer, Record, RedactingLayer, Sleep
 from toolsearch.support.checks import offers
-from toolsearch.support.text import NOTHING
+from toolsearch.support.text import LEVELS, NOTHING
 from toolsearch.support.threads import StopFlag
 from toolsearch.tool_search import ToolSearch
 
 __all__ = ["AgentParts", "RequestDropped", "TurnIO"]
 
 log = logging.getLogger("toolsearch")
-
-DEEPEST = 64  # levels of the data of a result; what is deeper stays out of the journal
 
 RequestT = TypeVar("RequestT")
 
@@ -256,7 +254,7 @@ class TurnIO:
 
 def _is_plain(value: object) -> bool:
     """Whether a value can be stored as it is, and be read again whatever the stack; one in a circle cannot."""
-    return _is_json(value, DEEPEST)
+    return _is_json(value, LEVELS)
 
 
 def _is_json(value: object, deepest: int) -> bool:

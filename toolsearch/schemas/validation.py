@@ -15,9 +15,7 @@ from toolsearch.schemas.compiled import CompiledSchema, compiled
 from toolsearch.schemas.json_values import read_repeated, type_of
 from toolsearch.schemas.validator import Validator
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean, clean_json, is_deeper
-
-DEEPEST = 64  # levels of the arguments of a call; `Validator` follows as many
+from toolsearch.support.text import LEVELS, clean, clean_json, is_deeper
 
 __all__ = ["ArgumentsError", "parse_arguments", "validate_arguments", "validate_value"]
 
@@ -44,8 +42,8 @@ def parse_arguments(raw: str | JsonObject | None) -> dict[str, Any]:
         return {}
     if not isinstance(value, Mapping):
         raise ArgumentsError([f"the arguments must be a JSON object, not {type_of(value)}"])
-    if is_deeper(value, DEEPEST):
-        raise ArgumentsError([f"the arguments are nested too deeply, more than {DEEPEST} levels"])
+    if is_deeper(value, LEVELS):
+        raise ArgumentsError([f"the arguments are nested too deeply, more than {LEVELS} levels"])
     return {clean(str(key)): clean_json(item) for key, item in value.items()}
 
 

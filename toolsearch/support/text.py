@@ -11,10 +11,11 @@ from collections.abc import Callable, ItemsView, KeysView, Mapping, ValuesView
 from enum import Enum
 from typing import Any
 
-__all__ = ["NOTHING", "clean", "clean_json", "is_deeper", "legal_name", "plain_json", "text_of"]
+__all__ = ["LEVELS", "NOTHING", "clean", "clean_json", "is_deeper", "legal_name", "plain_json", "text_of"]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 LONG_BITS = 2_000  # fewer than the least limit that Python can be given for writing a whole number
+LEVELS = 64  # of lists and objects in what a model or a tool hands in; what is deeper is refused, or not stored
 DEEPEST = 500  # levels of lists and objects in one value; a value that contains itself has no last one
 NOTHING = "Done; the tool returned nothing."
 
@@ -97,7 +98,7 @@ def _plain_scalar(value: object) -> Any:
 def is_deeper(value: object, most: int) -> bool:
     """Whether a JSON value has more than `most` levels of lists and objects. Looks no deeper than that."""
     level: list[object] = [value]
-    for _ in range(most + 1):
+    for _ in range(most):
         level = [
             inner
             for item in level
@@ -106,7 +107,7 @@ def is_deeper(value: object, most: int) -> bool:
         ]
         if not level:
             return False
-    return True
+    return any(isinstance(item, Mapping | list | tuple) for item in level)
 
 
 def legal_name(name: object) -> str:

@@ -23,10 +23,10 @@ from toolsearch.events.stops import with_cut_end
 from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.schemas.export import exported, shortened
 from toolsearch.schemas.parallel_calls import inner_calls
-from toolsearch.schemas.validation import DEEPEST, ArgumentsError, parse_arguments
+from toolsearch.schemas.validation import ArgumentsError, parse_arguments
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean, clean_json, is_deeper, legal_name
+from toolsearch.support.text import LEVELS, clean, clean_json, is_deeper, legal_name
 from toolsearch.wires._message_pieces import MessagePieces
 from toolsearch.wires._reading import count_in, reply_error
 from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of, read_answer
@@ -290,4 +290,4 @@ def _input(arguments: Any) -> dict[str, Any]:
     try:
         return parse_arguments(arguments)
     except ArgumentsError as error:
-        return {"unparsed": str(error) if is_deeper(arguments, DEEPEST) else str(arguments)}
+        return {"unparsed": str(error) if is_deeper(arguments, LEVELS) else str(arguments)}

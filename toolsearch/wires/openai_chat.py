@@ -24,10 +24,9 @@ from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.schemas.export import exported, shortened
 from toolsearch.schemas.json_values import read_repeated
 from toolsearch.schemas.parallel_calls import inner_calls
-from toolsearch.schemas.validation import DEEPEST
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean, clean_json, is_deeper, legal_name
+from toolsearch.support.text import LEVELS, clean, clean_json, is_deeper, legal_name
 from toolsearch.wires._chat_pieces import ChatPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
 from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of, read_answer
@@ -304,7 +303,7 @@ def _function(call: JsonObject) -> JsonObject:
 def _valid_json(arguments: object) -> str:
     """Arguments as the JSON object that a provider requires in a history; malformed text is kept inside one."""
     if isinstance(arguments, Mapping):
-        return TOO_DEEP if is_deeper(arguments, DEEPEST) else json.dumps(clean_json(arguments), ensure_ascii=False)
+        return TOO_DEEP if is_deeper(arguments, LEVELS) else json.dumps(clean_json(arguments), ensure_ascii=False)
     text = clean(arguments) if isinstance(arguments, str) else ""
     if not text.strip() or text.strip() == "null":
         return "{}"
