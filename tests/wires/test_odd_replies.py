@@ -1,13 +1,13 @@
 """Replies as providers and gateways write them on bad days, whole and in pieces, on both wires."""
 
 import json
-from collections.abc import Iterator
 from typing import Any
 
 import anthropic as anthropic_sdk
 import openai
 import pytest
 
+from tests.torture.wires import replies, streams
 from toolsearch import Agent, ReplyError, ToolCall, ToolSearch, tool
 from toolsearch.events.facts import Reply, TextDelta, ToolReturned, Usage
 from toolsearch.events.requests import CallModel
@@ -460,7 +460,13 @@ def test_J28_a_parallel_call_that_cannot_be_read_is_told_what_to_do(given: Any) 
 # -- counters, options, depth ------------------------------------------------------------------------------------------
 
 ODD: list[Any] = [None, 5, "x", [], [1], True, {"prompt_tokens": "x"}, {"prompt_tokens": float("inf")}]
-ODD += [{"input_tokens": [1]}, {"prompt_tokens": -3}, {"prompt_tokens_details": 5}, {"output_tokens": float("nan")}]
+ODD += [
+    {"prompt_tokens": 10**400, "input_tokens": 10**400},
+    {"input_tokens": [1]},
+    {"prompt_tokens": -3},
+    {"prompt_tokens_details": 5},
+    {"output_tokens": float("nan")},
+]
 
 
 @pytest.mark.parametrize("usage", ODD)
@@ -536,12 +542,17 @@ def test_D14_arguments_that_are_nested_too_deeply_fail_their_call_and_nothing_el
 
 
 def test_pieces_are_shown_as_they_come() -> None:
-    shown: Iterator[Any] = iter(
-        openai_chat.model(Client([chat_piece(content="Ha"), chat_piece("stop", content="lf")]), "m")(CallModel(()))
-    )  # type: ignore[arg-type]
+    model = openai_chat.model(Client([chat_piece(content="Ha"), chat_piece("stop", content="lf")]), "m")
+    shown: Any = model(CallModel(()))
     assert [piece for piece in shown if isinstance(piece, TextDelta)] == [TextDelta("Ha"), TextDelta("lf")]
 
 
 def test_a_gateway_that_sends_a_whole_reply_as_one_chunk_is_read() -> None:
     reply = ask(openai_chat, [chat("tool_calls", tool_calls=[chat_call(KIEL)])])
     assert [(call.name, call.arguments) for call in reply.calls] == [("get_tide", KIEL)]
+
+
+def test_random_replies_and_streams_break_nothing() -> None:
+    """Only `SetupError` and `ReplyError` are raised; `make torture` tries many more."""
+    assert replies(400, 3).violations == []
+    assert streams(60, 3).violations == []

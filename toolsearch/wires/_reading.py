@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -11,6 +10,8 @@ from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
 __all__ = ["count_in", "mapping", "reply_error"]
+
+MOST_TOKENS = 10**12  # of one reply; a larger number is a mistake
 
 # The statuses that fit the words of providers, for `retry`.
 _STATUSES = {
@@ -44,9 +45,9 @@ def count_in(usage: object, *keys: str) -> int:
         value = mapping(value).get(key)
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 20:
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        return 0
-    return max(0, int(value))
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < MOST_TOKENS:
+        return 0  # what is not a number, NaN among them, is not in these bounds either
+    return int(value)
 
 
 def reply_error(error: object, otherwise: str) -> ReplyError:

@@ -26,7 +26,7 @@ from toolsearch.schemas.parallel_calls import inner_calls
 from toolsearch.schemas.validation import ArgumentsError, parse_arguments
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import LEVELS, clean, clean_json, is_deeper, legal_name
+from toolsearch.support.text import LEVELS, clean, is_deeper, legal_name, plain_json
 from toolsearch.wires._message_pieces import MessagePieces
 from toolsearch.wires._reading import count_in, reply_error
 from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of, read_answer
@@ -78,7 +78,7 @@ def message_from(reply: object) -> dict[str, Any]:
         elif block.get("type") != "text" or str(block.get("text") or "").strip():
             blocks.append(block)
     # The provider refuses a history with blank text or with no block at all.
-    return {"role": "assistant", "content": clean_json(blocks or [{"type": "text", "text": "(no answer)"}])}
+    return {"role": "assistant", "content": plain_json(blocks or [{"type": "text", "text": "(no answer)"}])}
 
 
 def calls_in(reply: object) -> list[ToolCall]:

@@ -26,7 +26,7 @@ from toolsearch.schemas.json_values import read_repeated
 from toolsearch.schemas.parallel_calls import inner_calls
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import LEVELS, clean, clean_json, is_deeper, legal_name
+from toolsearch.support.text import LEVELS, clean, is_deeper, legal_name, plain_json
 from toolsearch.wires._chat_pieces import ChatPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
 from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of, read_answer
@@ -90,7 +90,7 @@ def message_from(reply: object) -> dict[str, Any]:
             kept["content"] = rest or None
     elif kept.keys() == {"role", "content"} and kept["content"] is None:
         kept["content"] = ""
-    cleaned: dict[str, Any] = clean_json(kept)
+    cleaned: dict[str, Any] = plain_json(kept)
     return cleaned
 
 
@@ -303,13 +303,13 @@ def _function(call: JsonObject) -> JsonObject:
 def _valid_json(arguments: object) -> str:
     """Arguments as the JSON object that a provider requires in a history; malformed text is kept inside one."""
     if isinstance(arguments, Mapping):
-        return TOO_DEEP if is_deeper(arguments, LEVELS) else json.dumps(clean_json(arguments), ensure_ascii=False)
+        return TOO_DEEP if is_deeper(arguments, LEVELS) else json.dumps(plain_json(arguments), ensure_ascii=False)
     text = clean(arguments) if isinstance(arguments, str) else ""
     if not text.strip() or text.strip() == "null":
         return "{}"
     try:
         value = read_repeated(text)
-        cleaned = clean_json(value)
+        cleaned = plain_json(value)
     except (ValueError, RecursionError):
         value = cleaned = None
     if not isinstance(value, dict):
