@@ -75,6 +75,15 @@ SHOWN = {
         "What is the weather in Lisbon? 21 degrees and sunny. (3 model calls)",
         "How warm was that again? It was 21 degrees, as I said. (1 model calls)",
     ],
+    "mcp_results": [
+        "4 tools: notes/add_note, notes/draw_note, notes/read_note, notes/count_notes",
+        "add_note: ok\nnoted: buy milk\n",
+        "draw_note: ok\nthe note 'buy milk' as a picture:\n<image/png, 69 bytes, not shown>\n(TextPart, ImagePart)",
+        "read_note: failed\nError executing tool read_note: there is no note 'yesterday'\n",
+        'count_notes: ok\n{\n  "notes": 2,\n  "words": 7\n}\n(TextPart, JsonPart)',
+        "Anthropic is sent: text, image\n",
+        "OpenAI is sent: \"the note 'buy milk' as a picture:\\n<image/png, 69 bytes, not shown>\"",
+    ],
     "scripted_server": [],  # a part of the others
 }
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from mcp_types import CallToolResult, ImageContent, TextContent
 
+from tests.torture.results import results
 from toolsearch import Agent, ToolCall, ToolResult, ToolSearch
 from toolsearch.calls import AudioPart, ImagePart, JsonPart, Part, TextPart
 from toolsearch.events import Answers, Noted, ToolReturned, UserSaid
@@ -211,3 +212,10 @@ def test_own_loops_show_images_too() -> None:
     result = search.session().handle(call)
     assert [b["type"] for b in anthropic.results_for([(call, result)])[0]["content"][0]["content"]] == ["image"]
     assert openai_chat.results_for([(call, result)])[0]["content"] == SHOWN
+
+
+def test_whatever_a_tool_returns_or_raises_is_an_answer() -> None:
+    """48 kinds in both drivers: circles, 20 MB, texts that raise, forged results, odd parts, exceptions of all kinds."""
+    outcome = results(1, 0)
+    assert outcome.violations == []
+    assert outcome.figures["answers"] == 2 * outcome.figures["calls"]
