@@ -215,7 +215,7 @@ def test_own_loops_show_images_too() -> None:
 
 
 def test_whatever_a_tool_returns_or_raises_is_an_answer() -> None:
-    """48 kinds in both drivers: circles, 20 MB, texts that raise, forged results, odd parts, exceptions of all kinds."""
+    """48 kinds in both drivers: circles, 20 MB, texts that raise, forged results, odd parts, any exception."""
     outcome = results(1, 0)
     assert outcome.violations == []
     assert outcome.figures["answers"] == 2 * outcome.figures["calls"]
