@@ -276,3 +276,30 @@ def test_K14_a_child_starts_no_tool_after_its_parent_was_cancelled(drive: Any) -
         threading.Event().wait(0.01)
     assert car.ran == []
     assert answers(parent)["h"][0] == "interrupted"
+
+
+@pytest.mark.parametrize("shown", range(1, 9))
+@pytest.mark.parametrize("way", ["throw", "athrow"])
+def test_an_exception_thrown_into_a_stream_cancels_the_turn_and_is_raised(way: str, shown: int) -> None:
+    """It is the consumer that stops, as if it had closed the stream; the conversation goes on."""
+    look = tool(lambda: "seen", name="look", description="Look")
+    agent = Agent(ScriptedModel([("look", {})], "Done.", "Next."), ToolSearch([look], mode="static"))
+
+    async def throw_async() -> None:
+        stream: Any = agent.astream("Go", conversation_id="s")
+        for _ in range(shown):
+            await anext(stream)
+        await stream.athrow(ValueError("mine"))
+
+    def throw() -> None:
+        stream: Any = agent.stream("Go", conversation_id="s")
+        for _ in range(shown):
+            next(stream)
+        stream.throw(ValueError("mine"))
+
+    with pytest.raises(ValueError, match="mine"):
+        throw() if way == "throw" else asyncio.run(throw_async())
+    conversation = agent.conversation("s")
+    assert conversation.journal[-1].reason == "cancelled"  # type: ignore[union-attr]
+    assert not conversation.open
+    assert agent.run("Next", conversation_id="s").reason == "answered"  # type: ignore[union-attr]

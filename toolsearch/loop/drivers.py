@@ -43,10 +43,12 @@ class _TurnSteps(Trampoline[Effect, Result]):
 
         super().__init__(turn.steps(), passing=(), run=run)
         self.closing: BaseException | None = None  # the exception that made the consumer stop
+        self.thrown: BaseException | None = None  # what the consumer threw into the stream
 
     def goes_on(self) -> bool:
         """As `advance`; at the end of a cancelled turn it re-raises what made the consumer stop."""
-        if isinstance(self.error, GeneratorExit | asyncio.CancelledError | KeyboardInterrupt):
+        stops = isinstance(self.error, GeneratorExit | asyncio.CancelledError | KeyboardInterrupt)
+        if stops or (self.error is not None and self.error is self.thrown):
             first, self.closing = self.closing is None, self.error
             self.error = Cancelled() if first else None
         try:
@@ -73,7 +75,11 @@ def drive_turn(
                 match wanted := steps.wanted:
                     case Emit():
                         if steps.closing is None:  # otherwise nobody consumes events any more
-                            yield wanted.event
+                            try:
+                                yield wanted.event
+                            except BaseException as error:
+                                steps.thrown = error
+                                raise
                     case Append():
                         journal.append(wanted)
                     case Receive():
