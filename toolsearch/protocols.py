@@ -38,8 +38,8 @@ __all__ = [
     "InMemoryStore", "JournalStore", "Layer", "LeasingStore", "Matched", "MemoryTexts", "Model", "ModelAnswer",
     "ModelLayer", "ModelSteps", "NamedLayer", "NamedModel", "Observer", "PersistentIndex", "Ranking", "Record",
     "RedactingLayer", "ReplyFilter", "ReplyStream", "RoundLayer", "RoundSteps", "RunLayer", "RunSteps",
-    "SchemaModel", "Scored", "ShowsTools", "Sleep", "StoreLayer", "StreamingLayer", "ToolAnswer", "ToolIndex",
-    "ToolLayer", "ToolRunner", "ToolSteps", "VersionedVisibility", "Visibility", "Wire", "Within",
+    "SchemaModel", "Scored", "ServerVisibility", "ShowsTools", "Sleep", "StoreLayer", "StreamingLayer", "ToolAnswer",
+    "ToolIndex", "ToolLayer", "ToolRunner", "ToolSteps", "VersionedVisibility", "Visibility", "Wire", "Within",
 ]  # fmt: skip
 
 # -- an index ----------------------------------------------------------------------------------------------------
@@ -142,6 +142,16 @@ class VersionedVisibility(Protocol):
     """Optional, for a `Visibility`: answers are kept as long as `version()` gives the same value."""
 
     def version(self) -> Hashable: ...
+
+
+@runtime_checkable
+class ServerVisibility(Protocol):
+    """Optional, for a `Visibility`: whether a caller may hear of a server that has not listed any tool yet.
+
+    Without it the `Visibility` is asked about a `Tool` of that server, with an empty name.
+    """
+
+    def sees_server(self, server: str, caller: Caller | None, /) -> bool: ...
 
 
 @runtime_checkable

@@ -12,6 +12,7 @@ files         definitions in files                           names       names a
 sanitising    hostile texts in definitions                   examples    example queries of tools
 enrichment    example queries asked of a model               answers     what a model answers, read in any form
 text_models   a program or an endpoint as a model of texts
+missing       servers that cannot be reached, and who may hear of it
 """
 
 from __future__ import annotations

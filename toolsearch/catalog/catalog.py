@@ -10,15 +10,17 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Unpack
 
+from toolsearch.calls import Caller
 from toolsearch.catalog.changes import Change, Step
 from toolsearch.catalog.listings import unwrapped
 from toolsearch.catalog.marks import ToolOptions
+from toolsearch.catalog.missing import MissingServer, missing_server
 from toolsearch.catalog.quarantine import Notices, Quarantine, Quarantined, log_unchecked
 from toolsearch.catalog.reserved import Reserved
 from toolsearch.catalog.roster import Roster
 from toolsearch.catalog.sources import check_json, check_some, remedy_for, sources_in
 from toolsearch.catalog.tools import Tool, definition_of, from_definition, tool
-from toolsearch.errors import DefinitionError, SetupError, UnknownTool
+from toolsearch.errors import DefinitionError, UnknownTool
 from toolsearch.support import checks
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ class Catalog:
         self._roster = Roster()
         self._quarantine = Quarantine()
         self._notices = Notices()
-        self._missing: dict[str, str] = {}
+        self._missing: dict[str, MissingServer] = {}
         self._reserved = Reserved()
         self._examples: Examples | None = None
         self._subscribers: list[Callable[[Change], None]] = []
@@ -179,11 +181,14 @@ class Catalog:
             )
         return stale
 
-    def mark_missing(self, server: str, reason: str | None) -> None:
-        """Records why a server cannot be reached now (None: it can again), so that a search can tell the model."""
+    def mark_missing(self, server: str, reason: str | None, *, roles: Iterable[str] = ()) -> None:
+        """Records why a server cannot be reached now (None: it can again), so that a search can tell the model.
+
+        Only callers who may see a tool of the server are told; with `roles`, only those of them who have one.
+        """
         with self._changing:
-            others = {name: why for name, why in self._missing.items() if name != server}
-            self._missing = others if reason is None else {**others, server: reason}
+            others = {name: each for name, each in self._missing.items() if name != server}
+            self._missing = others if reason is None else {**others, server: missing_server(reason, roles)}
 
     def reserve(self, names: Iterable[str]) -> None:
         """Keeps names free for built-in tools, in any spelling: a tool with one of them is quarantined.
@@ -191,19 +196,10 @@ class Catalog:
         Raises `SetupError` if it is one of the program's own, without a server: that can be given another name.
         """
         with self._step() as step:
-            reserved = self._reserved.also(checks.names("names", names))
-            taken = [(tool, problem) for tool in self if (problem := reserved.problem_of(tool)) is not None]
-            for tool, _ in taken:
-                if tool.server is None:
-                    raise SetupError(
-                        f"the tool {tool.id!r} of the catalog has the name of the built-in tool "
-                        f"{reserved.name_like(tool)!r}: rename the built-in one with search_tool='…' or call_tool='…', "
-                        "or leave the tool out"
-                    )
+            self._reserved, taken = self._reserved.also(checks.names("names", names), self)
             for tool, problem in taken:
                 step.drop(tool)
                 step.refused.append((tool, problem))
-            self._reserved = reserved
 
     def subscribe(self, listener: Callable[[Change], None]) -> Callable[[], None]:
         """Calls `listener` after every change, in order, until the returned function is called."""
@@ -259,7 +255,11 @@ class Catalog:
     @property
     def missing(self) -> Mapping[str, str]:
         """Servers that cannot be reached now, and why."""
-        return dict(self._missing)
+        return {server: each.reason for server, each in self._missing.items()}
+
+    def missing_for(self, caller: Caller | None) -> dict[str, str]:
+        """As `missing`, without the servers whose `roles` the caller does not have."""
+        return {server: each.reason for server, each in self._missing.items() if each.may_be_told(caller)}
 
     @property
     def servers(self) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from toolsearch.catalog.names import name_key, without_program
 from toolsearch.catalog.tools import Tool
-from toolsearch.errors import DefinitionError
+from toolsearch.errors import DefinitionError, SetupError
 
 __all__ = ["Reserved"]
 
@@ -20,9 +20,21 @@ class Reserved:
     def __init__(self, names: Iterable[str] = ()) -> None:
         self._names = {name_key(name): name for name in names}
 
-    def also(self, names: Iterable[str]) -> Reserved:
-        """These names and more."""
-        return Reserved((*self._names.values(), *names))
+    def also(self, names: Iterable[str], tools: Iterable[Tool]) -> tuple[Reserved, list[tuple[Tool, DefinitionError]]]:
+        """These names and more, and the tools that have one of them, with why.
+
+        Raises `SetupError` if one of the tools has no server: the program can give its own another name.
+        """
+        reserved = Reserved((*self._names.values(), *names))
+        taken = [(tool, problem) for tool in tools if (problem := reserved.problem_of(tool)) is not None]
+        for tool, _ in taken:
+            if tool.server is None:
+                raise SetupError(
+                    f"the tool {tool.id!r} of the catalog has the name of the built-in tool "
+                    f"{reserved.name_like(tool)!r}: rename the built-in one with search_tool='…' or call_tool='…', or "
+                    "leave the tool out"
+                )
+        return reserved, taken
 
     def name_like(self, tool: Tool) -> str | None:
         """The reserved name that a tool has, in some spelling."""

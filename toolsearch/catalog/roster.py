@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from types import MappingProxyType
 
 from toolsearch.catalog.names import Names, provider_name, spellings_of
@@ -29,6 +30,12 @@ class Roster:
         self.tools: Mapping[str, Tool] = MappingProxyType({}) if tools is None else tools
         self._namesakes = namesakes or {}  # plain name -> ids
         self._names = names or Names()
+
+    @cached_property
+    def places(self) -> tuple[frozenset[str], frozenset[str]]:
+        """The servers and the categories of all tools."""
+        servers = frozenset(t.server for t in self if t.server)
+        return servers, frozenset(t.category for t in self if t.category)
 
     def draft(self) -> Draft:
         """A copy to change, which becomes the next state."""

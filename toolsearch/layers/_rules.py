@@ -17,6 +17,7 @@ from fnmatch import fnmatchcase
 from typing import Protocol, TypeAlias
 
 from toolsearch.calls import Caller
+from toolsearch.catalog.names import escaped
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
 from toolsearch.events import synthetic
@@ -41,6 +42,10 @@ class Rules(ModelLayer, RoundLayer, Protocol):
 
     def version(self) -> Hashable:
         """Changes when something changes that a check reads."""
+        ...
+
+    def sees_server(self, server: str, caller: Caller | None, /) -> bool:
+        """Whether the caller may hear of a server that has not listed any tool yet."""
         ...
 
 
@@ -114,6 +119,31 @@ class _Rules:
             log.exception("a rule about %r failed: the tool may not be used", tool.id)
             return False
 
+    def sees_server(self, server: str, caller: Caller | None) -> bool:
+        """Whether the caller may hear of a server that has not listed any tool yet.
+
+        Nobody knows its tools, so the answer is no where a rule about some of them is not met.
+        """
+        mine, tenant = (caller.roles, caller.tenant) if caller is not None else (frozenset[str](), None)
+        whole = f"{escaped(server)}/"  # what stands for all its tools
+
+        def about_it(pattern: str) -> bool:
+            return fnmatchcase(whole, pattern) or fnmatchcase(escaped(server), pattern.partition("/")[0])
+
+        if not any(map(about_it, self.allow)) or _fits(whole, self.deny):
+            return False
+        if any(about_it(p) and not mine.intersection(needed) for p, needed in self.roles.items()):
+            return False
+        if any(about_it(p) and tenant not in needed for p, needed in self.tenants.items()):
+            return False
+        try:
+            if self.persona is not None and not any(map(about_it, self._persona_patterns(caller))):
+                return False
+            return all(check(Tool(id=whole, name="", server=server), caller) for check in self.checks)
+        except Exception:
+            log.exception("a rule about the server %r failed: it is not named", server)
+            return False
+
     def around_model(self, request: CallModel) -> ModelSteps:
         """Leaves out of the request what may not be used now; rules say nothing of the session's own tools."""
         usable = tuple(shown for shown in request.tools if shown.built_in or self(shown.tool, request.caller))
@@ -141,10 +171,11 @@ class _Rules:
             return False
         if any(fnmatchcase(tool_id, p) and tenant not in needed for p, needed in self.tenants.items()):
             return False
-        if self.persona is None:
-            return True
+        return self.persona is None or _fits(tool_id, self._persona_patterns(caller))
+
+    def _persona_patterns(self, caller: Caller | None) -> Patterns:
         speaking = self.persona(caller) if callable(self.persona) else self.persona
-        return _fits(tool_id, self.personas.get(speaking, ()))
+        return self.personas.get(speaking or "", ())
 
 
 def _fits(tool_id: str, patterns: Patterns) -> bool:

@@ -17,6 +17,7 @@ from toolsearch.catalog.names import provider_name
 from toolsearch.catalog.tools import Shown, Tool, definition_tokens
 from toolsearch.session.meta_tool import bridge_tool, search_tool
 from toolsearch.session.view import Delivery, View
+from toolsearch.session.visible_tools import VisibleTools
 from toolsearch.support.json_types import JsonObject
 
 __all__ = ["LoadedTools"]
@@ -38,6 +39,8 @@ class LoadedTools:
         self.room = 0
         self.most_tokens: float = math.inf
         self._reported_full = False
+        self._places: tuple[Sequence[str], Sequence[str]] = (), ()  # that the text of the search tool may name
+        self._roles = self._caller_roles  # for which it was written
         self.notices: list[str] = []
         self.found: dict[str, Tool] = {}  # as first shown, in the order of discovery
         self._away: list[str] = []  # ids of found tools that are gone, or hidden; they return as soon as they are back
@@ -56,9 +59,9 @@ class LoadedTools:
         self.mode = mode
         self.built_in = []
         if mode != "static":
-            places = self._view.visible(self.caller).places
+            self._places, self._roles = self._view.visible(self.caller).places, self._caller_roles
             through = settings.call_tool if mode == "bridge" else ""
-            self.built_in.append(search_tool(settings.search_tool, *places, settings.queries, call_tool=through))
+            self.built_in.append(search_tool(settings.search_tool, *self._places, settings.queries, call_tool=through))
         if mode == "bridge":
             self.built_in.append(bridge_tool(settings.call_tool, settings.search_tool))
         # In "bridge" found tools are not part of a request, so only their number is limited.
@@ -72,20 +75,51 @@ class LoadedTools:
             self._reported_full = True
             self.notices.append(f"not shown: {beyond} tools; a request carries {self._view.settings.max_tools}")
         self.take_back()
-        self.callable = self.ids()
+        self._forget_places()
+        self.callable = frozenset(t.id for t in self.stay([*self.pinned, *self.found.values()]))
         self.refused.clear()
         self._shown = self._listed()
         return list(self._shown)
 
     def shown(self) -> list[Shown]:
         """The tools that were shown last; before the first time, those that can be called then."""
-        return list(self._shown) if self._shown is not None else self._listed(self.callable)
+        return list(self._shown) if self._shown is not None else self._listed()
 
-    def _listed(self, only: frozenset[str] | None = None) -> list[Shown]:
+    def _listed(self) -> list[Shown]:
         in_request = () if self.mode == "bridge" else self.found.values()
-        tools = [t for t in [*self.pinned, *in_request] if only is None or t.id in only]
+        tools = [t for t in [*self.pinned, *in_request] if t.id in self.callable]
         built_in = [Shown(t.name, t, built_in=True) for t in self.built_in]
         return built_in + [Shown(self.name_of(t), t) for t in tools]
+
+    def stay(self, tools: Iterable[Tool]) -> list[Tool]:
+        """The tools without those that the caller may no longer see, asked of the very definition that is shown.
+
+        A tool that has left or changed at its source stays as it was shown: that takes effect at a compaction.
+        """
+        visible = self._view.visible(self.caller)
+        return [tool for tool in tools if self._stays(tool, visible)]
+
+    def _stays(self, tool: Tool, visible: VisibleTools) -> bool:
+        now = visible.roster.get(tool.id)
+        if now is not None and visible.get(tool.id) is None:
+            return False
+        return now is tool or self._view.may_see(tool, self.caller)
+
+    def _forget_places(self) -> None:
+        """Writes the search tool's text anew if the caller lost the right to a place that it names."""
+        visible = self._view.visible(self.caller)
+        lost = [
+            named
+            for before, now, all_of_it in zip(self._places, visible.places, visible.roster.places, strict=True)
+            for named in before
+            if named in all_of_it and named not in now
+        ]
+        if self.built_in and (lost or self._roles != self._caller_roles):
+            self.deliver(self.mode)
+
+    @property
+    def _caller_roles(self) -> frozenset[str]:
+        return self.caller.roles if self.caller is not None else frozenset()
 
     def live(self, tool_id: str) -> Tool | None:
         """The current definition of a tool, if the caller may see it."""
@@ -181,6 +215,9 @@ class LoadedTools:
             replace(tool, description=description, input_schema=schema)
             for tool, (description, schema) in zip(self.built_in, state["built_in"], strict=True)
         ]
+        texts = str(state["built_in"])  # the places that they name are not stored
+        servers, categories = ([p for p in each if p in texts] for each in self._view.catalog.roster.places)
+        self._places = servers, categories
         self._names = dict(state["names"])
         self._ids = {name: tool_id for tool_id, name in self._names.items()}
         for tool in self.pinned:

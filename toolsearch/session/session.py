@@ -83,7 +83,10 @@ class Session:
             return self._tools.shown()
 
     def instructions(self) -> str:
-        """The note for the system message. It is the same throughout the session, and empty in the mode "static"."""
+        """The note for the system message, empty in the mode "static".
+
+        It is the same throughout the session, unless the caller loses the right to see a pinned tool.
+        """
         if self.mode == "static":
             return ""
         name = self._settings.search_tool
@@ -93,7 +96,7 @@ class Session:
             + (f"Then call what was found through {self._settings.call_tool}. " if self.mode == "bridge" else "")
             + "If nothing fits, search once more in other words; if that finds nothing either, say so."
         ]
-        if pinned := self._tools.pinned:
+        if pinned := self._tools.stay(self._tools.pinned):
             lines.append("Always listed; call them directly and do not search for them:")
             lines += [f"- {self._tools.name_of(t)}: {t.summary()}" for t in pinned]
         return "\n".join(lines)

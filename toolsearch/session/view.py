@@ -9,19 +9,22 @@ from typing import Literal, NamedTuple
 from toolsearch.calls import Caller, check_caller
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import Change
+from toolsearch.catalog.names import escaped
 from toolsearch.catalog.roster import Roster
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
-from toolsearch.protocols import ToolIndex, ToolRunner, VersionedVisibility, Visibility
+from toolsearch.protocols import ServerVisibility, ToolIndex, ToolRunner, VersionedVisibility, Visibility
 from toolsearch.search.index import Hits, clamped, find
 from toolsearch.search.learned import Learned, raised
 from toolsearch.session.visible_tools import VisibleTools, may_see, visible_tools
 from toolsearch.settings import Settings
 from toolsearch.support import checks
+from toolsearch.support.redaction import excerpt
 
 __all__ = ["Delivery", "View"]
 
 Delivery = Literal["static", "append", "bridge"]
+REASON_CHARACTERS = 200  # of why a server cannot be reached, for a model
 EXTRA_HITS = 20  # hits beyond the limit that are searched too, so that a learned one among them can move up
 
 
@@ -110,7 +113,7 @@ class View:
         if state is None or state.roster is not roster or state.rules != rules:
             pinned = frozenset(t.id for t in self.pinned)
             # It belongs to this state, and leaves with it.
-            state = _State(roster, rules, lru_cache(maxsize=256)(partial(visible_tools, roster, self._may_see, pinned)))
+            state = _State(roster, rules, lru_cache(maxsize=256)(partial(visible_tools, roster, self.may_see, pinned)))
             self._state = state
         return state.visible(caller, category)
 
@@ -118,7 +121,8 @@ class View:
         """The ids that a caller may see now; None means all tools of this state of the catalog."""
         return self.visible(caller, category).ids
 
-    def _may_see(self, tool: Tool, caller: Caller | None) -> bool:
+    def may_see(self, tool: Tool, caller: Caller | None) -> bool:
+        """Whether a caller may see this very tool."""
         return may_see(tool, caller, self._visible)
 
     def live(self, tool_id: str, caller: Caller | None) -> Tool | None:
@@ -126,18 +130,21 @@ class View:
         return self.visible(caller).get(tool_id)
 
     def missing(self, caller: Caller | None) -> dict[str, str]:
-        """The servers that cannot be reached now, and why; none whose tools are all hidden from the caller."""
-        missing = self.catalog.missing
-        if not missing:
-            return {}
-        seen = {t.server for t in self.visible(caller).all}
-        hidden = set(self.catalog.servers) - seen
-        hidden |= {
-            server
-            for server, tools in self._departed.items()
-            if server not in seen and not any(self._may_see(t, caller) for t in tools)
-        }
-        return {server: why for server, why in missing.items() if server not in hidden}
+        """The servers that cannot be reached now and why, without secrets; only those that the caller may see."""
+        told = self.catalog.missing_for(caller)
+        return {server: excerpt(why, REASON_CHARACTERS) for server, why in told.items() if self._sees(server, caller)}
+
+    def _sees(self, server: str, caller: Caller | None) -> bool:
+        """Whether a caller may see a tool of a server: one of now, or of before; if none is known, any at all."""
+        seen = self.visible(caller)
+        if any(tool.server == server for tool in seen.all):
+            return True
+        known = self._departed.get(server, ())
+        if known or server in seen.roster.places[0]:
+            return any(self.may_see(tool, caller) for tool in known)
+        if checks.offers(self._visible, ServerVisibility):
+            return bool(self._visible.sees_server(server, caller))
+        return self.may_see(Tool(id=f"{escaped(server)}/", name="", server=server), caller)
 
     def note_change(self, change: Change) -> None:
         """Remembers which tools left which server last, so that `missing` knows which callers could see them."""
