@@ -13,7 +13,7 @@ from toolsearch import Caller, Catalog, SetupError, StateError, ToolSearch, tool
 from toolsearch.events.facts import Answers, ModelReplied, Noted, ToolApproved, ToolDenied, ToolWaiting, UserSaid
 from toolsearch.events.journal import stored
 from toolsearch.events.requests import Answer, Approve, Call, CallModel, Deny, Finished, Paused, Waiting
-from toolsearch.layers import Policy, approval
+from toolsearch.layers import Policy, Ready, approval, preflight
 from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
@@ -107,12 +107,54 @@ def test_a_question_shows_the_call_and_no_more_than_four_hundred_characters_of_i
     """PG-16."""
     office, person = Office(), Person(False)
     agent = office.agent(approval(person), [pay("ana"), pay("é" * 5_000)])
-    drive(agent, "Go")
+    drive(agent, "Go", conversation_id="s")
     ((short, long),) = person.asked
-    assert short.question == 'Run pay? {"who": "ana", "amount": 1}'
+    assert short.question == """Run pay of bank? {"who": "ana", "amount": 1} (conversation 's')"""
     assert short.arguments == {"who": "ana", "amount": 1}
-    assert len(long.question) == len("Run pay? ") + 400
-    assert long.question.endswith("…")
+    assert len(long.question) == len("Run pay of bank? ") + 400 + len(" (conversation 's')")
+    assert long.question.endswith("… (conversation 's')")
+
+
+def test_J32_a_question_names_server_tool_conversation_and_caller(drive: Any) -> None:
+    """J32: who approves sees which system will act, and for whom; `tool` is the id that rules and limits use."""
+    person = Person(False)
+    tools = [
+        {"name": "delete_record", "server": server, "kind": "action", "run": lambda **given: "deleted"}
+        for server in ("airtable", "notion")
+    ]
+    model = ScriptedModel(
+        [("c1", "airtable/delete_record", {"id": "8f2c"}), ("c2", "notion/delete_record", {"id": "1"})], "Done"
+    )
+    agent = Agent(model, ToolSearch(tools, mode="static"), layers=[approval(person)])
+    drive(agent, "Go", conversation_id="ticket-7", caller=Caller("ana", tenant="acme"))
+    ((first, second),) = person.asked
+    assert first.question == (
+        """Run airtable/delete_record of airtable? {"id": "8f2c"} (conversation 'ticket-7', for ana of acme)"""
+    )
+    assert second.question.startswith("Run notion/delete_record of notion? ")
+    assert [each.tool for each in (first, second)] == ["airtable/delete_record", "notion/delete_record"]
+
+
+def test_J32_a_question_of_another_layer_names_them_too(drive: Any) -> None:
+    person = Person(False)
+    tools = [{"name": "delete_record", "server": "airtable", "kind": "action", "run": lambda: "deleted"}]
+    check = preflight(lambda call, phase: Ready(question="Delete it?"))
+    agent = Agent(
+        ScriptedModel([("c1", "delete_record", {})], "Done"), ToolSearch(tools, mode="static"),
+        layers=[check, approval(person)],
+    )  # fmt: skip
+    drive(agent, "Go", conversation_id="ticket-7", caller=Caller("ana"))
+    ((asked,),) = person.asked
+    assert asked.question == "Delete it? (delete_record of airtable; conversation 'ticket-7', for ana)"
+
+
+def test_J32_nothing_in_a_question_hides_or_reverses_a_part_of_it(drive: Any) -> None:
+    office, person = Office(), Person(False)
+    agent = office.agent(approval(person), [pay("ana\u202eEVIL\x1b[2J\n(conversation 'other', for root)")])
+    drive(agent, "Go", conversation_id="s")
+    question = person.asked[0][0].question
+    assert question.isprintable()
+    assert question.endswith("(conversation 's')")
 
 
 def test_an_async_handler_is_awaited_and_a_sync_run_names_arun(drive: Any) -> None:

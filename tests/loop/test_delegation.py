@@ -320,7 +320,8 @@ def test_a_decision_is_for_all_calls_of_the_child_that_wait(drive: Any, decision
     assert isinstance(paused, Paused)
     (waiting,) = paused.waiting
     assert (waiting.id, waiting.kind) == ("h1", "delegated")
-    assert waiting.question == 'helper asks: (pay) Run pay? {"who": "Ana"} (pay) Run pay? {"who": "Bob"}'
+    asked = [f"""(pay) Run pay? {{"who": "{who}"}} (conversation 'desk/h1')""" for who in ("Ana", "Bob")]
+    assert waiting.question == f"helper asks: {' '.join(asked)}"
     assert [each["id"] for each in waiting.fact.data["waiting"]] == ["p1", "p2"]
     assert pays.paid == []
     result = drive(parent, conversation_id="desk", decisions={"h1": decision})
@@ -372,7 +373,8 @@ def test_a_question_comes_up_through_any_number_of_agents(drive: Any) -> None:
     middle = parent_of(paying(("p1", "pay", {"who": "Ana"}), pays=pays))
     parent = parent_of(middle)
     paused = drive(parent, "Pay", conversation_id="desk")
-    assert paused.waiting[0].question == 'helper asks: (helper) helper asks: (pay) Run pay? {"who": "Ana"}'
+    question = """(helper) helper asks: (pay) Run pay? {"who": "Ana"} (conversation 'desk/h1/h1')"""
+    assert paused.waiting[0].question == f"helper asks: {question}"
     assert drive(parent, conversation_id="desk", decisions={"h1": True}).reason == "answered"
     assert pays.paid == [("Ana", 1)]
 

@@ -100,7 +100,7 @@ def test_a_turn_is_told_from_what_was_said_to_why_it_ended(drive: Any) -> None:
         "call       nope {}",
         "result     look ok, 0 ms: seen 1",
         "           token=[redacted]",
-        'waits      pay (approval): Run pay? {"who": "Ana", "amount": 500}',
+        'waits      pay (approval): Run pay? {"who": "Ana", "amount": 500} (conversation \'s1\', for bob)',
         'decided    pay approved by bob, for the tool, with {"who": "Ana", "amount": 5}',
         "result     pay ok, 0 ms: paid Ana",
     ):

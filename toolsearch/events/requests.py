@@ -151,6 +151,11 @@ class Waiting:
         return self.call.name
 
     @property
+    def tool(self) -> str:
+        """The id of the tool, "server/name" or the name: what rules and limits call it."""
+        return self.call.tool
+
+    @property
     def kind(self) -> str:
         """What kind of decision is needed: "approval", or another kind of `ToolWaiting`."""
         return self.fact.kind

@@ -29,12 +29,14 @@ from toolsearch.events.turn_view import TurnView, is_one_of
 from toolsearch.layers._shared import ask_person, awaited, dialogs_before
 from toolsearch.protocols import Do, Layer, Record, RoundSteps, ToolAnswer
 from toolsearch.support import checks
+from toolsearch.support.redaction import excerpt, visible
 
 __all__ = ["Policy", "approval"]
 
 log = logging.getLogger("toolsearch")
 
 SHOWN_CHARACTERS = 400  # of a call's arguments in a question
+NAME_CHARACTERS = 120  # of each name in it
 SECONDS = "a number of seconds"
 
 Decisions: TypeAlias = Mapping[str, Decision | bool]
@@ -184,7 +186,10 @@ class _Approval:
 
     def _question(self, request: Round, call: JudgedCall, policy: Policy) -> Waiting:
         ttl = self.ttl if policy.seconds is None else policy.seconds
-        text = request.questions.get(call.id) or f"Run {call.name}? {_arguments_of(call)}"
+        what = _what_acts(request, call)
+        asked = request.questions.get(call.id)
+        text = f"{asked} ({what}; " if asked else f"Run {what}? {_arguments_of(call)} ("
+        text += f"{_on_whose_behalf(request)})"
         data = {"approver": policy.approver} if policy.approver else None
         expires = None if ttl is None else request.now + ttl
         return Waiting(call, ToolWaiting(call.id, "approval", text, self.name, expires, data))
@@ -263,8 +268,26 @@ def _declined_tools(turn: TurnView) -> frozenset[str]:
     return frozenset(call.tool or call.name for call in turn.calls if call.id in denied)
 
 
+def _what_acts(request: Round, call: JudgedCall) -> str:
+    """The tool and, where it has one, its server: `delete_record of airtable`."""
+    tool = request.tools.get(call.id)
+    server = tool.server if tool is not None else call.tool.rpartition("/")[0]
+    name = excerpt(call.name, NAME_CHARACTERS)
+    return f"{name} of {excerpt(server, NAME_CHARACTERS)}" if server else name
+
+
+def _on_whose_behalf(request: Round) -> str:
+    """The conversation, and whom it acts for."""
+    caller = request.caller
+    known = [excerpt(each, NAME_CHARACTERS) for each in (caller.user, caller.tenant) if each] if caller else []
+    return f"conversation {excerpt(request.conversation_id, NAME_CHARACTERS)!r}" + (
+        f", for {' of '.join(known)}" if known else ""
+    )
+
+
 def _arguments_of(call: JudgedCall) -> str:
     """The arguments as a person reads them, cut."""
     arguments = call.shown_arguments
     text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False, default=str)
+    text = visible(text)  # nothing that reverses or hides a part of it
     return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
