@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -16,9 +17,9 @@ KEY = {"name": "rotate_key", "description": "Replace an API key by a new one.", 
 FORECAST = {"name": "get_forecast", "description": "Weather forecast for a city.", "inputSchema": {"type": "object"}}
 
 
-def run(folder: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+def run(folder: Path, *arguments: str, given: str = "", **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", "toolsearch", *arguments],
+        [sys.executable, "-m", "toolsearch", *arguments], input=given,
         cwd=folder, env=os.environ | environment, check=False, capture_output=True, encoding="utf-8",
     )  # fmt: skip
 
@@ -89,6 +90,152 @@ def test_one_file_of_several_without_a_tool_is_an_error(tmp_path: Path) -> None:
 def test_it_says_its_version(tmp_path: Path) -> None:
     done = run(tmp_path, "--version")
     assert (done.returncode, done.stdout) == (0, f"toolsearch {toolsearch.__version__}\n")
+
+
+# -- --tools, in every command ---------------------------------------------------------------------------------------
+
+
+def test_tools_come_from_standard_input_and_from_a_folder(tmp_path: Path) -> None:
+    """J21: what `curl` of a server gives can be piped in."""
+    stream = f"event: message\ndata: {json.dumps({'jsonrpc': '2.0', 'id': 1, 'result': {'tools': [KEY]}})}\n\n"
+    piped = run(tmp_path, "check", "--tools", "-", given=stream)
+    assert (piped.returncode, piped.stdout) == (0, "Catalog(1 tool)\n")
+    (tmp_path / "mine").mkdir()
+    written(tmp_path, "mine/a.json", [KEY])
+    written(tmp_path, "mine/b.json", {"tools": [FORECAST]})
+    assert run(tmp_path, "check", "--tools", "mine").stdout == "Catalog(2 tools)\n"
+    both = run(tmp_path, "check", "--tools", "-", "--tools", "mine/b.json", given=json.dumps([KEY]))
+    assert both.stdout == "Catalog(2 tools)\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "given", "told"),
+    [
+        (["--tools", "-"], "", "standard input is empty"),
+        (["--tools", "-"], '{"mcpServers": {}}', "standard input holds no usable tool"),
+        (["--tools", "-", "--tools", "-"], "[]", "standard input can be read only once"),
+        (["--tools", "empty"], "", "no file in it ends in .json"),
+        (["--tools", "nowhere.json"], "", "there is no file 'nowhere.json'"),
+    ],
+)
+@pytest.mark.parametrize("command", [["search", "key"], ["check"], ["enrich", "--out", "x", "--ask", "cat"]])
+def test_what_gives_no_tools_is_an_error_in_every_command(
+    command: list[str], arguments: list[str], given: str, told: str, tmp_path: Path
+) -> None:
+    (tmp_path / "empty").mkdir()
+    done = run(tmp_path, *command, *arguments, given=given)
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert done.stdout == ""
+
+
+def test_check_says_that_a_list_goes_on(tmp_path: Path) -> None:
+    """K30: a page that is not the last is not taken for the whole list."""
+    file = written(tmp_path, "tools.json", {"tools": [KEY], "nextCursor": "page-2"})
+    done = run(tmp_path, "check", "--tools", file, COLUMNS="400")
+    assert done.returncode == 1
+    assert done.stdout == "Catalog(1 tool)\n"
+    assert "the list of tools goes on, nextCursor is 'page-2'" in done.stderr
+    assert "goes on" in run(tmp_path, "search", "api", "key", "--tools", file).stderr
+
+
+def test_check_lists_every_reason_even_if_nothing_is_usable(tmp_path: Path) -> None:
+    broken = [{"name": name, "inputSchema": 5} for name in "ab"]
+    done = run(tmp_path, "check", "--tools", written(tmp_path, "tools.json", broken), COLUMNS="200")
+    assert done.returncode == 2
+    assert done.stderr.count("must be a JSON object, not int") == 3  # each, and the sentence on the whole
+
+
+# -- what search prints ------------------------------------------------------------------------------------------------
+
+LONG = "storage_account_create_with_a_name_that_is_wider_than_a_terminal_of_eighty_columns_ever_is"
+TOOLS = [
+    {"name": "rotate_key", "description": "Replace an API key by a new one, at once, in every region."},
+    {"name": "issue_dependency_write_ff_issue_dependencies", "description": "Replace the keys of issues."},
+    {"name": LONG, "description": "Replace the key of a storage account."},
+]
+
+
+@pytest.mark.parametrize("columns", [80, 50])
+def test_each_hit_is_shown_with_its_confidence_and_its_whole_id(columns: int, tmp_path: Path) -> None:
+    catalog = {"vault": TOOLS}
+    file = written(tmp_path, "tools.json", catalog)
+    done = run(tmp_path, "search", "replace", "a", "key", "--tools", file, "--index", "keyword", COLUMNS=str(columns))
+    assert done.returncode == 0
+    lines = done.stdout.splitlines()
+    assert all(len(line) <= columns for line in lines), lines
+    assert lines[0].startswith("'replace a key' in Catalog(3 tools from 1 server)")
+    unfolded = "".join(line.strip() for line in lines)
+    for each in TOOLS:
+        assert f"vault/{each['name']}" in unfolded
+    (short,) = [line for line in lines if "vault/rotate_key" in line]
+    assert re.match(r" \.\d\d  vault/rotate_key +Replace an API", short), short
+    assert "matched" not in done.stdout
+
+
+def test_words_need_no_quotes_and_details_are_behind_an_option(tmp_path: Path) -> None:
+    file = written(tmp_path, "tools.json", TOOLS)
+    options = ["--tools", file, "--index", "keyword", "--limit", "1"]
+    plain, quoted = run(tmp_path, "search", "api", "key", *options), run(tmp_path, "search", "api key", *options)
+    assert plain.stdout == quoted.stdout
+    assert len(plain.stdout.splitlines()) == 2
+    detailed = run(tmp_path, "search", "api", "key", *options, "-v")
+    assert "matched" in detailed.stdout
+    assert "api (description)" in detailed.stdout
+    named = run(tmp_path, "search", "rotate_key", *options)
+    assert "\nname  rotate_key" in named.stdout
+
+
+def test_a_weak_answer_is_a_number_and_no_sentence(tmp_path: Path) -> None:
+    done = run(tmp_path, "search", "key", "--tools", written(tmp_path, "tools.json", TOOLS), "--index", "keyword")
+    assert "may not fit" not in done.stdout + done.stderr
+
+
+def test_json_is_for_programs(tmp_path: Path) -> None:
+    file = written(tmp_path, "tools.json", {"vault": [*TOOLS, {"name": "broken", "inputSchema": 5}]})
+    done = run(
+        tmp_path, "search", "api", "key", "--tools", file, "--index", "keyword", "--format", "json", COLUMNS="20"
+    )
+    answer = json.loads(done.stdout)
+    assert (answer["query"], answer["index"], answer["tools"]) == ("api key", "keyword", 3)
+    first = answer["hits"][0]
+    assert (first["id"], first["server"], first["exact"]) == ("vault/rotate_key", "vault", False)
+    assert 0 < first["confidence"] < 1
+    assert {"word": "api", "fields": ["description"]} in first["matched"]
+    assert answer["quarantined"][0]["name"] == "broken"
+    named = json.loads(run(tmp_path, "search", "rotate_key", "--tools", file, "--format", "json").stdout)["hits"][0]
+    assert (named["exact"], named["score"], named["confidence"]) == (True, None, 1.0)
+    checked = json.loads(run(tmp_path, "check", "--tools", file, "--format", "json").stdout)
+    assert (checked["tools"], checked["servers"]) == (3, ["vault"])
+
+
+@pytest.mark.parametrize(
+    ("query", "index", "code", "told"),
+    [
+        ([""], "keyword", 2, "The query is empty"),
+        (["  "], "keyword", 2, "The query is empty"),
+        (["(rotate"], "regex", 2, "The pattern '(rotate' is not valid"),
+        (["zzzz", "qqqq"], "keyword", 1, "Nothing fits 'zzzz qqqq'."),
+        (["key"], "nothing", 2, "there is no index 'nothing'"),
+    ],
+)
+def test_the_exit_code_tells_scripts_what_happened(
+    query: list[str], index: str, code: int, told: str, tmp_path: Path
+) -> None:
+    file = written(tmp_path, "tools.json", TOOLS)
+    done = run(tmp_path, "search", *query, "--tools", file, "--index", index)
+    assert done.returncode == code
+    assert told in done.stdout + done.stderr
+    assert (done.stdout == "") == (code == 2)
+
+
+@pytest.mark.parametrize("command", ["search", "check", "enrich"])
+def test_every_command_shows_an_example_and_its_defaults(command: str, tmp_path: Path) -> None:
+    done = run(tmp_path, command, "--help", COLUMNS="200")
+    assert f"Example: toolsearch {command} " in done.stdout
+    options = re.findall(r"--[a-z][a-z-]+ .*", done.stdout)
+    said = [line for line in options if "[required]" in line or "[default" in line or re.search(r"<bool>", line)]
+    assert len(said) == len(options), set(options) - set(said)
 
 
 @pytest.mark.skipif(os.name == "nt" or shutil.which("bash") is None, reason="bash is not on this machine")

@@ -130,8 +130,9 @@ const wait = setInterval(() => {
 def test_a_console_block_is_copied_without_prompts_and_output(site: Path, tmp_path: Path) -> None:
     copied = str(answer(site, "five-minutes.html", tmp_path, COPY)).strip().splitlines()
     assert copied == [
-        'toolsearch search "api key" --tools tools.json',
+        "toolsearch search api key --tools tools.json --index keyword",
         'toolsearch search "(rotate|replace)_?key" --tools tools.json --index regex --limit 3',
+        "toolsearch search api key --tools tools.json --format json",
         "toolsearch check --tools tools.json",
     ]
 

@@ -15,7 +15,7 @@ from toolsearch.catalog.quarantine import Quarantined
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
 
-__all__ = ["add_file", "add_sources", "parse_tools", "read_tools", "tool_files"]
+__all__ = ["add_file", "add_sources", "decoded", "parse_tools", "read_tools", "tool_files"]
 
 ENDINGS = (".json", ".jsonl", ".ndjson")  # of the files in a folder that are read
 _STREAM_FIELD = re.compile(r"(?:data|event|id|retry)?:")
@@ -86,15 +86,22 @@ def parse_tools(text: str, where: str) -> list[object]:
     raise SetupError(f"{where} holds {type(whole).__name__}, not tools")
 
 
+def decoded(content: bytes, where: str) -> str:
+    """The text of a file. Raises `SetupError` if it is none."""
+    # PowerShell writes what a command printed in UTF-16.
+    wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
+    try:
+        return content.decode("utf-16" if wide else "utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise SetupError(f"{where} cannot be read: {error}") from None
+
+
 def _text_of(path: Path) -> str:
     try:
-        content = path.read_bytes()
-        # PowerShell writes what a command printed in UTF-16.
-        wide = content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        return content.decode("utf-16" if wide else "utf-8-sig")
+        return decoded(path.read_bytes(), f"the file {str(path)!r}")
     except FileNotFoundError:
         raise SetupError(f"there is no file {str(path)!r}") from None
-    except (OSError, UnicodeDecodeError) as error:
+    except OSError as error:
         raise SetupError(f"the file {str(path)!r} cannot be read: {error}") from None
 
 

@@ -11,34 +11,38 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from toolsearch import Settings, SetupError, ToolSearch, __version__
-from toolsearch.catalog.catalog import Catalog
+from toolsearch import Catalog, Settings, SetupError, ToolSearch, __version__
 from toolsearch.catalog.enrichment import enrich as ask_for_queries
 from toolsearch.catalog.examples import QUERIES, Examples
-from toolsearch.catalog.files import add_file, read_tools
 from toolsearch.catalog.sanitising import FLAGS
 from toolsearch.catalog.text_models import command, endpoint
+from toolsearch.cli.output import (
+    OutputForm,
+    check_as_json,
+    hit_lines,
+    hits_as_json,
+    print_json,
+    show,
+    show_folded,
+    warn,
+    warn_of_unread,
+)
+from toolsearch.cli.tool_files import ToolFiles, catalog_of, fill
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
 
-Files = Annotated[
-    list[str],
-    typer.Option(
-        "--tools",
-        help="A file of tools, JSON or JSON Lines: definitions, an OpenAI array, or the answer to tools/list. Repeat "
-        "it for several files.",
-    ),
+IndexOption = Annotated[
+    str | None, typer.Option(help="The index to search with.", show_default="the setting index, which is auto")
 ]
+FormatOption = Annotated[OutputForm, typer.Option("--format", help="Print text for people, or JSON for programs.")]
 
 
 def _show_version(wanted: bool) -> None:
     if wanted:
-        Console().print(_plain(f"toolsearch {__version__}"))
+        show(f"toolsearch {__version__}")
         raise typer.Exit
 
 
@@ -51,77 +55,113 @@ def about(
     """Search files of tools, check them, write example queries for them, and measure what search finds and saves."""
 
 
-@app.command(epilog="Example: toolsearch search 'send a mail' --tools tools.json")
+@app.command(epilog="Example: toolsearch search send a mail --tools tools.json")
 def search(
-    query: Annotated[str, typer.Argument(help="What the tool should do, in your words, or its name.")],
-    tools: Files,
-    index: Annotated[str | None, typer.Option(help="The index to search with. Default: the setting `index`.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="The most tools to show.")] = 5,
-    examples: Annotated[
-        str | None, typer.Option(help="A file of example queries that `toolsearch enrich` wrote, to search too.")
-    ] = None,
-) -> None:
-    """Search the tools of one or more files."""
-    catalog = Catalog()
-    for file in tools:
-        add_file(catalog, file)
-    if examples is not None and (stale := catalog.enrich(Examples.load(examples))):
-        _warn(f"stale, so not used: {', '.join(stale)}")
-    hits = ToolSearch(catalog, index, settings=Settings.load()).find(query, limit)
-    table = Table(title=f"{query!r} in {catalog!r} by {hits.index_name}", title_justify="left")
-    for head in ("score", "tool", "summary", "matched"):
-        table.add_column(head, justify="right" if head == "score" else "left")
-    for hit in hits:
-        matched = ", ".join(f"{m.word} ({', '.join(m.fields)})" for m in hit.matched)
-        table.add_row(hit.shown_score, *map(_plain, (hit.tool.id, hit.tool.summary(), matched)))
-    console = Console()
-    console.print(table if hits else _plain(hits.problem or f"Nothing fits {query!r}."))
-    if hits.unknown:
-        console.print(_plain(f"No tool is named {', '.join(map(repr, hits.unknown))}."))
-    if hits.near:
-        console.print(_plain(f"Nearest: {', '.join(t.id for t in hits.near)}"))
-    _warn_of_quarantined(catalog)
-
-
-@app.command(epilog="Example: toolsearch check --tools tools.json")
-def check(
-    tools: Files,
-) -> None:
-    """List the definitions that cannot be used and the texts that look hostile. The exit code is 1 if there are any."""
-    catalog = Catalog()
-    for file in tools:
-        add_file(catalog, file)
-    console = Console()
-    console.print(_plain(repr(catalog)))
-    for tool in catalog.suspicious:
-        console.print(_plain(f"suspicious  {tool.id}: {'; '.join(FLAGS[flag] for flag in tool.flags)}"))
-    _warn_of_quarantined(catalog)
-    raise typer.Exit(1 if catalog.suspicious or catalog.quarantined else 0)
-
-
-@app.command(epilog="Example: toolsearch enrich tools.json --out queries.jsonl --ask 'my-model --plain'")
-def enrich(
-    tools: Annotated[
-        str,
-        typer.Argument(
-            help="A file of tools, JSON or JSON Lines: definitions, an OpenAI array, or the answer to tools/list."
-        ),
+    words: Annotated[
+        list[str], typer.Argument(metavar="QUERY", help="What the tool should do, in your words, or its name.")
     ],
     *,
+    tools: ToolFiles,
+    index: IndexOption = None,
+    limit: Annotated[int, typer.Option(min=1, help="The most tools to show.")] = 5,
+    examples: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="A file of example queries that `toolsearch enrich` wrote, to search too.",
+            show_default="none",
+        ),
+    ] = None,
+    form: FormatOption = OutputForm.text,
+    verbose: Annotated[
+        bool, typer.Option("--verbose", "-v", help="Show the score of each tool, and the words that matched.")
+    ] = False,
+) -> None:
+    """Search the tools of one or more files.
+
+    Each line has the probability that the tool fits, its id, and its first sentence.
+
+    The exit code is 1 if nothing fits, and 2 if a file or the query cannot be used.
+    """
+    catalog = catalog_of(tools)
+    if examples is not None and (stale := catalog.enrich(Examples.load(examples))):
+        warn(f"stale, so not used: {', '.join(stale)}")
+    hits = ToolSearch(catalog, index, settings=Settings.load()).find(" ".join(words), limit)
+    if hits.problem:
+        raise SetupError(hits.problem)
+    if form is OutputForm.json:
+        print_json(hits_as_json(hits, catalog))
+        raise typer.Exit(0 if hits else 1)
+    show_folded(f"{hits.query!r} in {catalog!r} by {hits.index_name}" if hits else f"Nothing fits {hits.query!r}.")
+    for line in hit_lines(hits, Console().width, verbose=verbose):
+        show(line)
+    if hits.unknown:
+        show_folded(f"No tool is named {', '.join(map(repr, hits.unknown))}.")
+    if hits.near:
+        show_folded(f"Nearest: {', '.join(t.id for t in hits.near)}")
+    for note in filter(None, (hits.hint, hits.degraded)):
+        warn(note)
+    warn_of_unread(catalog)
+    raise typer.Exit(0 if hits else 1)
+
+
+@app.command(epilog="Example: toolsearch check --tools tools.json --tools more-tools.jsonl")
+def check(tools: ToolFiles, form: FormatOption = OutputForm.text) -> None:
+    """List the definitions that cannot be used and the texts that look hostile.
+
+    The exit code is 1 if there are any, or if a file goes on elsewhere.
+
+    It is 2 if a file has no usable tool.
+    """
+    catalog = Catalog()
+    try:
+        fill(catalog, tools)
+    except SetupError:
+        warn_of_unread(catalog)
+        raise
+    if form is OutputForm.json:
+        print_json(check_as_json(catalog))
+    else:
+        show(repr(catalog))
+        for tool in catalog.suspicious:
+            show_folded(f"suspicious  {tool.id}: {'; '.join(FLAGS[flag] for flag in tool.flags)}")
+        warn_of_unread(catalog)
+    raise typer.Exit(1 if catalog.suspicious or catalog.quarantined or catalog.notices else 0)
+
+
+@app.command(epilog="Example: toolsearch enrich --tools tools.json --out queries.jsonl --ask 'my-model --plain'")
+def enrich(
+    *,
+    tools: ToolFiles,
     out: Annotated[
         str,
         typer.Option(
-            help="The file to write. If it exists, the model is asked only about tools without current queries in it."
+            metavar="FILE",
+            help="The file to write. If it exists, the model is asked only about tools without current queries in it.",
         ),
     ],
     ask: Annotated[
-        str | None, typer.Option(help="A command that reads the prompt from standard input and prints the answer.")
+        str | None,
+        typer.Option(
+            metavar="COMMAND",
+            help="A command that reads the prompt from standard input and prints the answer.",
+            show_default="none",
+        ),
     ] = None,
     model: Annotated[
-        str | None, typer.Option(help="Instead of --ask: a model behind an OpenAI-compatible chat endpoint.")
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Instead of --ask: a model behind an OpenAI-compatible chat endpoint.",
+            show_default="none",
+        ),
     ] = None,
-    base_url: Annotated[str, typer.Option(help="The address of the endpoint.")] = "https://api.openai.com/v1",
-    key_variable: Annotated[str, typer.Option(help="The environment variable that holds the key.")] = "OPENAI_API_KEY",
+    base_url: Annotated[
+        str, typer.Option(metavar="URL", help="The address of the endpoint.")
+    ] = "https://api.openai.com/v1",
+    key_variable: Annotated[
+        str, typer.Option(metavar="NAME", help="The environment variable that holds the key.")
+    ] = "OPENAI_API_KEY",
     queries: Annotated[int, typer.Option(min=1, max=QUERIES, help="How many queries to write for each tool.")] = 3,
 ) -> None:
     """Ask a model for requests that each tool could meet, and write them to a file for you to review.
@@ -130,7 +170,7 @@ def enrich(
     """
     if (ask is None) == (model is None):
         raise SetupError("say what to ask: pass either --ask 'a command' or --model a-name")
-    catalog = Catalog(read_tools(tools))
+    catalog = catalog_of(tools)
     known = Examples.load(out) if Path(out).exists() else Examples()
     if ask is not None:
         try:
@@ -145,25 +185,11 @@ def enrich(
         catalog, model_call, queries=queries, known=known, by=by, date=today, each=lambda so_far: so_far.save(out)
     )
     new = sum(known.entries.get(i) != entry for i, entry in examples.entries.items())
-    Console().print(_plain(f"{out}: {len(examples)} tools, {new} of them new. Review it before you use it."))
+    show_folded(f"{out}: {len(examples)} tools, {new} of them new. Review it before you use it.")
     for tool_id, problem in examples.problems.items():
-        _warn(f"{tool_id}: {problem}")
-    _warn_of_quarantined(catalog)
+        warn(f"{tool_id}: {problem}")
+    warn_of_unread(catalog)
     raise typer.Exit(1 if examples.problems else 0)
-
-
-def _warn(text: str) -> None:
-    Console(stderr=True).print(_plain(text))
-
-
-def _plain(text: str) -> Text:
-    """The texts of tools are data: nothing in them is markup."""
-    return Text(text)
-
-
-def _warn_of_quarantined(catalog: Catalog) -> None:
-    for entry in catalog.quarantined:
-        _warn(f"quarantined {entry.name}: {entry.reason}")
 
 
 def _mount(command: EntryPoint) -> None:

@@ -99,6 +99,7 @@ class Hits(Sequence[Hit]):
         rows = [
             (
                 h.tool.id,
+                "" if h.confidence is None else f"{h.confidence:.2f}",
                 h.shown_score,
                 h.tool.summary(),
                 ", ".join(f"{m.word} ({'/'.join(m.fields)})" for m in h.matched),
@@ -107,9 +108,9 @@ class Hits(Sequence[Hit]):
         ]
         near = ", ".join(t.id for t in self.near)
         nothing = "" if rows else f"Nothing fits; nearest: {near}." if near else "Nothing fits."
-        doubt = "These may not fit." if self.verdict == "weak" else ""
-        note = " ".join(filter(None, (self.problem or nothing, self.hint, doubt, self.degraded)))
-        return table(f"{self.query!r} by {self.index_name}", ("id", "score", "summary", "matched"), rows, note=note)
+        note = " ".join(filter(None, (self.problem or nothing, self.hint, self.degraded)))
+        heads = ("id", "confidence", "score", "summary", "matched")
+        return table(f"{self.query!r} by {self.index_name}", heads, rows, note=note)
 
 
 def find(

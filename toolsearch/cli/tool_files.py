@@ -1,0 +1,47 @@
+"""The option `--tools` of every command: files, folders and standard input, read into one catalog."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from toolsearch import Catalog, SetupError
+from toolsearch.catalog.files import add_file, add_sources, decoded, parse_tools
+
+__all__ = ["ToolFiles", "catalog_of", "fill"]
+
+ToolFiles = Annotated[
+    list[str],
+    typer.Option(
+        "--tools",
+        metavar="FILE",
+        help="A file of tools, JSON or JSON Lines: definitions in any form, the answer to tools/list, or what a server "
+        "streamed. A folder of such files, or - for standard input. Repeat it for several.",
+    ),
+]
+
+
+def catalog_of(files: list[str]) -> Catalog:
+    """The tools of all files in one catalog. Raises `SetupError` for a file without a usable one."""
+    catalog = Catalog()
+    fill(catalog, files)
+    return catalog
+
+
+def fill(catalog: Catalog, files: list[str]) -> None:
+    """Adds the tools of all files. Raises `SetupError` for a file without a usable one."""
+    if files.count("-") > 1:
+        raise SetupError("--tools - is there twice, but standard input can be read only once")
+    for file in files:
+        if file == "-":
+            add_sources(catalog, parse_tools(_standard_input(), "standard input"), "standard input")
+        else:
+            add_file(catalog, file)
+
+
+def _standard_input() -> str:
+    if sys.stdin.isatty():
+        sys.stderr.write("toolsearch: reading tools from standard input\n")
+    return decoded(sys.stdin.buffer.read(), "standard input")
