@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from difflib import get_close_matches
 from typing import TypeAlias, Unpack
 
@@ -16,6 +18,7 @@ from toolsearch.protocols import ToolIndex, ToolRunner, Visibility
 from toolsearch.search.index import Hits, open_index
 from toolsearch.search.learned import Learned
 from toolsearch.search.upkeep import IndexUpkeep
+from toolsearch.session.pinning import PinnedTools
 from toolsearch.session.registry import SessionRegistry
 from toolsearch.session.session import Session
 from toolsearch.session.view import View
@@ -28,7 +31,9 @@ __all__ = ["ToolSearch"]
 log = logging.getLogger("toolsearch")
 
 PinnedTool: TypeAlias = str | Tool | Callable[..., object] | JsonObject
-"""A tool to pin: its name or id, or the tool itself, a function or a definition."""
+"""What to pin: a tool's name or id, a pattern of ids, a server, or a tool itself, a function or a definition."""
+
+_PATTERN = re.compile(r"[*?\[]")
 
 ARGUMENTS = ("pinned", "visible", "run", "learned", "settings")  # of `ToolSearch`; all others are settings
 
@@ -37,10 +42,11 @@ class ToolSearch:
     """Binds a catalog to an index, keeps both in step, and creates sessions.
 
     `index` is a name ("keyword", "regex", …) or an object with the `ToolIndex` protocol. `pinned` tools (names, ids,
-    or functions) are always shown and never searched. `visible(tool, caller)` decides, in addition to a tool's `roles`,
-    whether a caller may see a tool. It is called once per caller and version of the catalog, and again if it has a
-    `version()` that returns a new value. `run(tool, arguments, context)` runs tools that have no function of their own.
-    With `learned`, successful calls improve later searches. Further options are those of `Settings`.
+    patterns of ids such as "github/*", servers, or functions) are always shown and never searched.
+    `visible(tool, caller)` decides, in addition to a tool's `roles`, whether a caller may see a tool. It is called once
+    per caller and version of the catalog, and again if it has a `version()` that returns a new value.
+    `run(tool, arguments, context)` runs tools that have no function of their own. With `learned`, successful calls
+    improve later searches. Further options are those of `Settings`.
     """
 
     def __init__(
@@ -64,16 +70,18 @@ class ToolSearch:
         engine = open_index(chosen.index) if index is None or isinstance(index, str) else index
         _check_index(engine)
         tools.reserve([chosen.search_tool, *([chosen.call_tool] if chosen.mode == "bridge" else [])])
-        fixed = _pin_all(tools, pinned, chosen.max_tools - 2)
+        pins = _pin_all(tools, pinned, chosen.max_tools - 2)
         teaches = learned if "learned" in chosen.examples else None
-        self.view = View(tools, engine, chosen, pinned=fixed, visible=visible, run=run, learned=teaches)
+        self.view = View(tools, engine, chosen, pins=pins, visible=visible, run=run, learned=teaches)
         self.registry = SessionRegistry(self.view, most=chosen.max_sessions, seconds=chosen.ttl_seconds)
         self._upkeep = IndexUpkeep(
-            tools, engine, pinned=[t.id for t in fixed], examples=chosen.examples, on_change=_Follower(self.view)
+            tools, engine, pinned=_Pinned(self.view), examples=chosen.examples, on_change=_Follower(self.view)
         )
         if log.isEnabledFor(logging.INFO):
             why = f", {self.view.choose_mode()[1]}" if chosen.mode == "auto" else ""
-            log.info("%d tools, index %r, %d pinned, mode %r%s", len(tools), engine.name, len(fixed), chosen.mode, why)
+            log.info(
+                "%d tools, index %r, %d pinned, mode %r%s", len(tools), engine.name, len(self.pinned), chosen.mode, why
+            )
 
     @property
     def index(self) -> ToolIndex:
@@ -133,6 +141,16 @@ class ToolSearch:
         return f"ToolSearch({self.catalog!r}, {self.index.name!r}, {len(self.pinned)} pinned)"
 
 
+class _Pinned:
+    """The tools that are pinned now. It holds the view alone, so that nothing keeps a `ToolSearch` alive."""
+
+    def __init__(self, view: View) -> None:
+        self._view = view
+
+    def __call__(self) -> tuple[Tool, ...]:
+        return self._view.pinned
+
+
 class _Follower:
     """Tells the view about a change of the catalog, and forgets what was learned about removed tools."""
 
@@ -172,15 +190,27 @@ def _check_index(index: object) -> None:
         raise SetupError(f"index must be a name or an object, as {index.__name__}(…) is, not {index!r}")
 
 
-def _pin_all(catalog: Catalog, pinned: object, most: int) -> tuple[Tool, ...]:
-    """The tools to pin, each once, as the catalog holds them."""
+def _pin_all(catalog: Catalog, pinned: object, most: int) -> PinnedTools:
+    """What to pin: tools as the catalog holds them, each once, and patterns of ids and servers."""
     wanted = [pinned] if isinstance(pinned, str | Tool) or callable(pinned) else pinned
     if not isinstance(wanted, Iterable):
         raise SetupError(f"pinned must be a list of tools, or of their names or ids, not {checks.shown(wanted)}")
-    tools = tuple({t.id: t for t in (_pin(catalog, each) for each in wanted)}.values())
-    if len(tools) > most:
-        raise SetupError(f"{len(tools)} tools are pinned; with max_tools={most + 2} at most {most} can be")
-    return tools
+    named: dict[str, Tool] = {}
+    patterns: list[str] = []
+    servers: set[str] = set()
+    for each in wanted:
+        is_new = isinstance(each, str) and each not in catalog
+        if is_new and _PATTERN.search(each):
+            patterns.append(each)
+        elif is_new and each in catalog.servers and not catalog.named(each):
+            servers.add(each)
+        else:
+            new = _pin(catalog, each)
+            named[new.id] = new
+    pins = PinnedTools(tuple(named.values()), tuple(patterns), frozenset(servers), most)
+    if (many := len(replace(pins, most=len(catalog)).of(catalog))) > most:
+        raise SetupError(f"{many} tools are pinned; with max_tools={most + 2} at most {most} can be")
+    return pins
 
 
 def _pin(catalog: Catalog, wanted: PinnedTool) -> Tool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import weakref
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from toolsearch.catalog.catalog import Catalog
@@ -22,8 +22,9 @@ log = logging.getLogger("toolsearch")
 class IndexUpkeep:
     """Puts a catalog into an index, and every later change of it, for as long as this object lives.
 
-    Tools in `pinned` (ids) stay out of the index. `examples` are the kinds of example queries that are searched
-    ("author", "enriched"). `on_change` is called with each change, before the index is.
+    Tools that `pinned()` gives stay out of the index; it is asked again after each change. `examples` are the kinds of
+    example queries that are searched ("author", "enriched"). `on_change` is called with each change, before the index
+    is.
     """
 
     def __init__(
@@ -31,12 +32,13 @@ class IndexUpkeep:
         catalog: Catalog,
         index: ToolIndex,
         *,
-        pinned: Collection[str],
+        pinned: Callable[[], Iterable[Tool]],
         examples: Collection[str],
         on_change: Callable[[Change], None],
     ) -> None:
         self._catalog, self._index = catalog, index
-        self._pinned = frozenset(pinned)
+        self._find_pinned = pinned
+        self._pinned = frozenset(t.id for t in pinned())
         self._examples = examples
         self._on_change = on_change
         self._dropped_strangers = False
@@ -62,9 +64,13 @@ class IndexUpkeep:
         """Brings one change of the catalog into the index. What the index cannot take is logged."""
         self._on_change(change)
         try:
-            added = [t for t in change.added if t.id not in self._pinned]
+            before, self._pinned = self._pinned, frozenset(t.id for t in self._find_pinned())
+            freed = before - self._pinned  # another tool has their place
+            changed = {t.id: t for t in [*filter(None, map(self._catalog.get, sorted(freed))), *change.added]}
+            added = [t for i, t in changed.items() if i not in self._pinned]
             stays = {t.id for t in added}  # `add` replaces them, so that they are never missing from a search
-            self._index.remove([t.id for t in change.removed if t.id not in stays])
+            gone = [*(t.id for t in change.removed), *sorted(self._pinned - before)]
+            self._index.remove([i for i in dict.fromkeys(gone) if i not in stays])
             self._drop_strangers([t for t in self._catalog if t.id not in self._pinned])
             self._add(added)
         except SetupError:

@@ -5,7 +5,7 @@ loaded      the tools that one conversation has loaded     call_plans  what to d
 meta_tool   search_tools: definition, input, answer        execution   running the tool of a planned call
 searching   searches, and repeated ones that find nothing  teaching    which search led to which call
 registry    the live sessions of a ToolSearch              visible_tools  what a caller may see of one state
-replies     the calls of one reply, answered together
+replies     the calls of one reply, answered together      pinning     which tools are listed in every request
 """
 
 from toolsearch.session.call_plans import CallPlan

@@ -51,6 +51,7 @@ class LoadedTools:
         self.pinned = [live for t in view.pinned if (live := self.live(t.id)) is not None]
         for tool in self.pinned:
             self._give_name(tool)
+        self._pinned_late: set[str] = set()  # pinned tools that came later, and were listed with the found ones
         self.callable = self.ids()
 
     def deliver(self, mode: Delivery) -> None:
@@ -71,6 +72,7 @@ class LoadedTools:
 
     def show(self) -> list[Shown]:
         """The tools of the next request, in order. Until the next time, these are the tools that can be called."""
+        self._list_late_pins()
         if self.mode == "static" and (beyond := self.reveal_all()) and not self._reported_full:
             self._reported_full = True
             self.notices.append(f"not shown: {beyond} tools; a request carries {self._view.settings.max_tools}")
@@ -120,6 +122,33 @@ class LoadedTools:
     @property
     def _caller_roles(self) -> frozenset[str]:
         return self.caller.roles if self.caller is not None else frozenset()
+
+    def _list_late_pins(self) -> None:
+        """Lists pinned tools that came after this conversation began at the end, once: what was shown keeps its place.
+
+        In "bridge" nothing is added to a request; there they are listed after the next compaction.
+        """
+        if self.mode == "bridge":
+            return
+        skip = self.ids() | self._pinned_late
+        new = [t.id for t in self._view.pinned if t.id not in skip and self.live(t.id) is not None]
+        if new:
+            self._pinned_late.update(new)
+            self.reveal(new)
+            self.notices.append(f"pinned tools came: {', '.join(self._names[i] for i in new if i in self._names)}")
+
+    def _take_late_pins(self) -> None:
+        """At a compaction, pinned tools that came later take their place among the pinned ones, as far as they fit."""
+        known = {t.id for t in self.pinned}
+        late = [live for t in self._view.pinned if t.id not in known and (live := self.live(t.id)) is not None]
+        if self.mode != "bridge":
+            late = late[: max(0, self.room - 1)]
+            self.room -= len(late)
+        for tool in late:
+            self._give_name(tool)
+            self.found.pop(tool.id, None)
+        self.pinned += late
+        self._evict()
 
     def live(self, tool_id: str) -> Tool | None:
         """The current definition of a tool, if the caller may see it."""
@@ -191,6 +220,7 @@ class LoadedTools:
         self.pinned = [live[t.id] for t in self.pinned if t.id in live]
         self._away += [i for i in self.found if i not in live]
         self.found = {i: live[i] for i in self.found if i in live}
+        self._take_late_pins()
         return changes
 
     def export(self) -> JsonObject:
@@ -223,7 +253,10 @@ class LoadedTools:
         for tool in self.pinned:
             self._give_name(tool)
         self._away = list(state.get("away", ()))
+        pinned = {t.id for t in self.pinned}
         for tool_id, digest in state["found"]:
+            if tool_id in pinned:  # it is pinned only since
+                continue
             live = self.live(tool_id)
             if live is None:
                 self.notices.append(f"{self._names[tool_id]} is no longer available and was unloaded")

@@ -16,6 +16,7 @@ from toolsearch.errors import SetupError
 from toolsearch.protocols import ServerVisibility, ToolIndex, ToolRunner, VersionedVisibility, Visibility
 from toolsearch.search.index import Hits, clamped, find
 from toolsearch.search.learned import Learned, raised
+from toolsearch.session.pinning import PinnedTools
 from toolsearch.session.visible_tools import VisibleTools, may_see, visible_tools
 from toolsearch.settings import Settings
 from toolsearch.support import checks
@@ -33,6 +34,7 @@ class _State(NamedTuple):
 
     roster: Roster
     rules: Hashable
+    pinned: tuple[Tool, ...]
     visible: Callable[[Caller | None, str | None], VisibleTools]
 
 
@@ -49,7 +51,7 @@ class View:
         index: ToolIndex,
         settings: Settings,
         *,
-        pinned: tuple[Tool, ...] = (),
+        pins: PinnedTools | None = None,
         visible: Visibility | None = None,
         run: ToolRunner | None = None,
         learned: Learned | None = None,
@@ -57,7 +59,7 @@ class View:
         self.catalog = catalog
         self.index = index
         self.settings = settings
-        self.pinned = pinned
+        self._pins = pins or PinnedTools()
         self.run = run
         self.learned = learned
         self._visible = visible
@@ -107,15 +109,24 @@ class View:
         """What a caller may see now, as the same object until something changes."""
         check_caller(caller)
         checks.text("category", category, none="for all")
+        return self._now().visible(caller, category)
+
+    @property
+    def pinned(self) -> tuple[Tool, ...]:
+        """The tools that are listed in every request; those that were named, though they may have left the catalog."""
+        return self._now().pinned
+
+    def _now(self) -> _State:
+        """What belongs to the present state of the catalog and of the rules."""
         roster, version = self.catalog.roster, self._visibility_version
         rules = None if version is None else version()
         state = self._state
         if state is None or state.roster is not roster or state.rules != rules:
-            pinned = frozenset(t.id for t in self.pinned)
+            pinned = self._pins.of(roster)
+            visible = partial(visible_tools, roster, self.may_see, frozenset(t.id for t in pinned))
             # It belongs to this state, and leaves with it.
-            state = _State(roster, rules, lru_cache(maxsize=256)(partial(visible_tools, roster, self.may_see, pinned)))
-            self._state = state
-        return state.visible(caller, category)
+            self._state = state = _State(roster, rules, pinned, lru_cache(maxsize=256)(visible))
+        return state
 
     def visible_ids(self, caller: Caller | None, category: str | None = None) -> frozenset[str] | None:
         """The ids that a caller may see now; None means all tools of this state of the catalog."""
