@@ -199,11 +199,11 @@ def _pin_all(catalog: Catalog, pinned: object, most: int) -> PinnedTools:
     patterns: list[str] = []
     servers: set[str] = set()
     for each in wanted:
-        is_new = isinstance(each, str) and each not in catalog
-        if is_new and _PATTERN.search(each):
-            patterns.append(each)
-        elif is_new and each in catalog.servers and not catalog.named(each):
-            servers.add(each)
+        text = each if isinstance(each, str) and not _names_one(catalog, each) else ""
+        if _PATTERN.search(text):
+            patterns.append(text)
+        elif text in catalog.servers and not catalog.named(text):
+            servers.add(text)
         else:
             new = _pin(catalog, each)
             named[new.id] = new
@@ -211,6 +211,11 @@ def _pin_all(catalog: Catalog, pinned: object, most: int) -> PinnedTools:
     if (many := len(replace(pins, most=len(catalog)).of(catalog))) > most:
         raise SetupError(f"{many} tools are pinned; with max_tools={most + 2} at most {most} can be")
     return pins
+
+
+def _names_one(catalog: Catalog, text: str) -> bool:
+    """Whether a text is the id or the name of a tool to the letter, even if it looks like a pattern."""
+    return text in catalog or any(text == held.name for held in catalog.named(text))
 
 
 def _pin(catalog: Catalog, wanted: PinnedTool) -> Tool:

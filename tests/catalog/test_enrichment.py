@@ -264,13 +264,13 @@ def test_the_command_writes_a_file_to_review_and_asks_only_for_what_lacks(
     tools.write_text(json.dumps([{"name": t.name, "description": t.description} for t in CATALOG]), "utf-8")
     (tmp_path / "model.py").write_text(f"print({ANSWER!r})", "utf-8")
     ask = f"{sys.executable} {(tmp_path / 'model.py').as_posix()}"
-    assert run(monkeypatch, "enrich", str(tools), "--ask", ask, "--out", str(out)) == 0
+    assert run(monkeypatch, "enrich", "--tools", str(tools), "--ask", ask, "--out", str(out)) == 0
     assert "2 of them new" in " ".join(capsys.readouterr().out.split())
     entries = Examples.load(out).entries
     assert [entry.queries for entry in entries.values()] == list(MADE.values())
     assert all(entry.date for entry in entries.values())
-    assert run(monkeypatch, "enrich", str(tools), "--ask", "no-such-program", "--out", str(out)) == 0
-    assert run(monkeypatch, "search", "drop a line", "--tools", str(tools), "--examples", str(out)) == 0
+    assert run(monkeypatch, "enrich", "--tools", str(tools), "--ask", "no-such-program", "--out", str(out)) == 0
+    assert run(monkeypatch, "search", "drop a line", "--tools", str(tools), "--examples", str(out), "-v") == 0
     assert "enriched" in capsys.readouterr().out
 
 
@@ -282,7 +282,7 @@ def test_the_command_asks_an_endpoint_and_says_what_lacks(
     monkeypatch.setenv("MY_KEY", "secret")
     with chat((200, reply('{"1": ["throw a six"]}'))) as (url, sent):
         options = ("--model", "small", "--base-url", url, "--key-variable", "MY_KEY", "--out", str(out))
-        assert run(monkeypatch, "enrich", str(tools), *options) == 1
+        assert run(monkeypatch, "enrich", "--tools", str(tools), *options) == 1
     assert sent[0][1] == "Bearer secret"
     assert Examples.load(out).entries["roll_dice"].by == "small"
     assert "toss_coin: the answer has no usable query" in " ".join(capsys.readouterr().err.split())
@@ -291,7 +291,10 @@ def test_the_command_asks_an_endpoint_and_says_what_lacks(
 def test_who_is_asked_must_be_said_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "tools.json").write_text('[{"name": "a"}]', "utf-8")
     for more in ([], ["--ask", "x", "--model", "y"]):
-        assert run(monkeypatch, "enrich", str(tmp_path / "tools.json"), "--out", str(tmp_path / "o"), *more) == 2
+        assert (
+            run(monkeypatch, "enrich", "--tools", str(tmp_path / "tools.json"), "--out", str(tmp_path / "o"), *more)
+            == 2
+        )
 
 
 def test_a_command_with_an_open_quote_is_said_to_be_none(
@@ -299,5 +302,5 @@ def test_a_command_with_an_open_quote_is_said_to_be_none(
 ) -> None:
     (tmp_path / "tools.json").write_text('[{"name": "a"}]', "utf-8")
     options = ("--out", str(tmp_path / "o"), "--ask", "echo 'x")
-    assert run(monkeypatch, "enrich", str(tmp_path / "tools.json"), *options) == 2
+    assert run(monkeypatch, "enrich", "--tools", str(tmp_path / "tools.json"), *options) == 2
     assert "is not a command: No closing quotation" in " ".join(capsys.readouterr().err.split())

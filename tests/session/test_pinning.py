@@ -40,7 +40,7 @@ def test_a_tools_own_name_goes_before_a_servers() -> None:
 
 
 def test_a_tool_whose_name_looks_like_a_pattern_is_itself() -> None:
-    assert [t.id for t in ToolSearch([defined("a?"), defined("ab")], "keyword", pinned=["a?"]).pinned] == ["a?"]
+    assert [t.name for t in ToolSearch([defined("a?"), defined("ab")], "keyword", pinned=["a?"]).pinned] == ["a?"]
 
 
 @pytest.mark.parametrize("pinned", [["notes/*"], ["notes"]])
