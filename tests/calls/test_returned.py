@@ -185,6 +185,14 @@ def test_what_only_looks_like_a_result_stays_data(value: Any) -> None:
     assert (result.status, json.loads(result.content), result.parts) == ("ok", value, ())
 
 
+def test_a_server_that_asks_for_input_has_not_answered() -> None:
+    asks = mcp_types.InputRequiredResult(request_state="x")
+    for value in (asks, asks.model_dump(by_alias=True), asks.model_dump()):
+        result = answered(value)
+        assert (result.status, result.data) == ("failed", value)
+        assert "asks for more input" in result.content
+
+
 def test_a_block_of_an_unknown_kind_is_told_as_the_json_that_it_is() -> None:
     result = answered({"content": [{"type": "hologram", "size": 3}], "isError": False})
     assert result.content == '{"type": "hologram", "size": 3}'

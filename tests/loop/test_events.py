@@ -194,6 +194,12 @@ def test_a_journal_from_before_there_were_parts_is_read() -> None:
     assert read_events([line]) == [ToolReturned("c", "ok", "3")]
 
 
+@pytest.mark.parametrize("parts", [(1,), ("text",), (TextPart(None),), (ImagePart("QUJD", 5),), 7])  # type: ignore[arg-type]
+def test_parts_that_are_none_are_refused_before_they_are_stored(parts: Any) -> None:
+    with pytest.raises(StateError, match="a ToolReturned cannot be stored"):
+        cleaned(ToolReturned("c", "ok", "3", parts=parts))
+
+
 @pytest.mark.parametrize("part", [{"type": "hologram"}, "text", {"type": "text", "size": 3}, 7, None])
 def test_a_part_that_is_none_is_refused(part: Any) -> None:
     line = {"v": 1, "fact": "ToolReturned", "call_id": "c", "status": "ok", "content": "3", "parts": [part]}

@@ -164,6 +164,30 @@ def test_history_counts_an_image_and_not_its_characters(drive: Any) -> None:
     assert not any(isinstance(m, Answers) for m in model.requests[-1].transcript)  # type: ignore[attr-defined]
 
 
+def test_history_drops_images_where_what_has_to_stay_is_too_long(drive: Any) -> None:
+    made = agent([ImagePart(PNG, "image/png")] * 5, layers=[history(tokens=1_500)])
+    drive(made, "Draw", conversation_id="s")
+    model = made.parts.model
+    (shown,) = [m for m in model.requests[-1].transcript if isinstance(m, Answers)]  # type: ignore[attr-defined]
+    assert shown.results[0].parts == ()
+    assert shown.results[0].content.count(SHOWN) == 5
+    assert len(answer(made).parts) == 5
+
+
+def test_a_layer_that_gives_no_parts_does_not_break_the_conversation(drive: Any) -> None:
+    class Odd:
+        name = "odd"
+
+        def around_tool(self, request: Any) -> Any:
+            yield request
+            parts: Any = [7, TextPart("y"), ImagePart(b"", 5)]  # type: ignore[arg-type]
+            return ToolResult("c0_0", "draw", "ok", "x", parts=parts)
+
+    made = agent(layers=[Odd()])
+    drive(made, "Draw", conversation_id="s")
+    assert answer(made).parts == (TextPart("y"),)
+
+
 def test_memory_leaves_parts_with_the_work_of_earlier_turns(drive: Any) -> None:
     made = agent(layers=[memory(keep="answers")])
     drive(made, "Draw", conversation_id="s")

@@ -140,6 +140,9 @@ KINDS: dict[str, Callable[[], Any]] = {
     "parts": lambda: [TextPart("\ud800"), ImagePart(b"\0", "\ud800"), AudioPart("", ""), JsonPart({1: _Trap()})],
     "parts of a circle": lambda: JsonPart(_circle()),
     "result with odd parts": lambda: ToolResult("", "", "ok", "", parts=[1, TextPart("x")]),  # type: ignore[arg-type]
+    "result with parts and odd data": lambda: ToolResult("", "", "ok", "x", _Trap(), parts=(TextPart("x"),) * 2),
+    "parts without texts": lambda: [TextPart(None), ImagePart(b"", 5), "x"],  # type: ignore[arg-type]
+    "server that asks": lambda: {"resultType": "input_required", "inputRequests": {}},
     "every attribute": _Everything,
     "no attribute": _Trap,
 }

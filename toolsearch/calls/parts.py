@@ -99,8 +99,13 @@ _NAMES = {kind: name for name, kind in _KINDS.items()}
 
 
 def is_part(value: object) -> bool:
-    """Whether a value is a part of a result."""
-    return type(value) in _NAMES
+    """Whether a value is a part of a result, with texts where a part has texts."""
+    if (kind := type(value)) not in _NAMES:
+        return False
+    return kind is JsonPart or all(
+        isinstance(item := getattr(value, each.name), str) or (item is None and each.default is None)
+        for each in fields(kind)
+    )
 
 
 def _base64(data: object) -> str:

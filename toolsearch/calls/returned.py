@@ -44,6 +44,11 @@ class _Read:
     failed: bool = False
 
 
+# A server may ask for something before it answers. Its client has to ask the user, and call again.
+_UNASKED = "The server asks for more input before it answers, and this program does not give any. It did not run."
+_ASKS = _Read((TextPart(_UNASKED),), _UNASKED, failed=True)
+
+
 def read_result(call_id: str, name: str, value: object) -> ToolResult:
     """The result of a call whose tool returned this value; `data` is the value itself.
 
@@ -63,7 +68,12 @@ def read_result(call_id: str, name: str, value: object) -> ToolResult:
 
 def data_to_store(result: ToolResult) -> object:
     """The `data` of a result without what its parts hold already."""
-    return None if result.parts and _read(result.data) is not None else result.data
+    if not result.parts:
+        return result.data
+    try:
+        return None if _read(result.data) is not None else result.data
+    except Exception:  # of an object that cannot be looked at
+        return None
 
 
 def parts_to_store(result: ToolResult) -> tuple[Part, ...]:
@@ -75,15 +85,20 @@ def parts_to_store(result: ToolResult) -> tuple[Part, ...]:
         case (TextPart(text),) if text == result.content:
             return ()
         case parts:
-            return tuple(p for p in parts if not (isinstance(p, JsonPart) and is_deeper(p.value, LEVELS)))
+            sound = _sound(parts)
+            return tuple(p for p in sound if not (isinstance(p, JsonPart) and is_deeper(p.value, LEVELS)))
+
+
+def _sound(parts: object) -> tuple[Part, ...]:
+    """What are parts of what a tool, or a layer, gave as such."""
+    return tuple(filter(is_part, parts)) if isinstance(parts, list | tuple) else ()
 
 
 def _own(call_id: str, name: str, result: ToolResult) -> ToolResult:
     """A result that the tool made itself, with whatever is wrong in it put right."""
     content: object = result.content
     status = result.status if result.status in STATUSES else "failed"
-    given: object = result.parts
-    parts: tuple[Part, ...] = tuple(filter(is_part, given)) if isinstance(given, list | tuple) else ()
+    parts = _sound(result.parts)
     if not isinstance(content, str) and (read := _read(content)) is not None:
         content, parts = read.text, parts or read.parts
         status = "failed" if read.failed and status == "ok" else status
@@ -118,6 +133,8 @@ def _read(value: object) -> _Read | None:
     if isinstance(value, Mapping):
         if "jsonrpc" in value:
             return _read_answer(value)
+        if "input_required" in (value.get("resultType"), value.get("result_type")):
+            return _ASKS
         if _is_envelope(value):
             return _read_envelope(value)
         return _read_list([value]) if "type" in value else None
@@ -143,6 +160,8 @@ def _read_object(value: object) -> _Read | None:
     """An object of an SDK: the whole answer, or one block of it."""
     if isinstance(value, type):
         return None
+    if getattr(value, "result_type", None) == "input_required":
+        return _ASKS
     if isinstance(getattr(value, "content", None), list | tuple):
         keys = [*_ERROR, *_STRUCTURED]
         found = {key: getattr(value, key) for key in keys if hasattr(value, key)}

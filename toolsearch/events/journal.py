@@ -191,6 +191,8 @@ def _cleaned(value: T) -> T:
         if isinstance(item, Usage):
             continue
         if key in _TUPLES:
+            if type(value) is ToolReturned and not all(map(is_part, item)):
+                raise ValueError("its parts must be TextPart, ImagePart, AudioPart, ResourcePart or JsonPart")
             new: Any = tuple([_cleaned_item(each) for each in item])
         else:
             new = plain_json(item)

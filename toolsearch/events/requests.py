@@ -317,7 +317,7 @@ class Answer:
     """A person's answer to a call that asked something; it becomes the call's result.
 
     `content` is for the model, `data` for the program. `said` is a message of the user that the model reads after the
-    round, for example with an image, which a result cannot hold.
+    round, for example with an image.
     """
 
     content: str

@@ -15,7 +15,18 @@ from typing import TypeAlias
 
 from toolsearch.calls import ImagePart
 from toolsearch.errors import SetupError
-from toolsearch.events.facts import Answers, Compacted, Message, ModelReplied, Note, Noted, Reply, UserSaid, is_reply
+from toolsearch.events.facts import (
+    Answers,
+    Compacted,
+    Message,
+    ModelReplied,
+    Note,
+    Noted,
+    Reply,
+    ToolReturned,
+    UserSaid,
+    is_reply,
+)
 from toolsearch.events.requests import CallModel
 from toolsearch.events.turn_view import TurnView
 from toolsearch.protocols import Layer, ModelSteps, Record
@@ -57,8 +68,9 @@ def history(
     results of one reply are one message; notes of the program count as tokens only. `count` counts the tokens of a
     text: characters / 4, or `toolsearch.tokens.counter().count`. The system message and the tools are not counted.
 
-    The newest message stays. If what has to stay is beyond `tokens`, results are shown cut, the longest ones first; the
-    journal keeps them whole. What the user and the model said is never cut.
+    The newest message stays. If what has to stay is beyond `tokens`, results are shown cut and
+    without their images, the longest ones first; the journal keeps them whole. What the user and the model said is
+    never cut.
 
     `summarize`: True asks the same model, without tools, for a summary of the messages that leave, billed as
     "history_summary"; a text is the prompt for it. If the summary is empty, a call or an error, this is logged and the
@@ -120,7 +132,7 @@ class _History:
             return request
         bound = int(self.tokens * share)
         costs = [
-            [self.count(result.content) for result in message.results] if isinstance(message, Answers) else []
+            [self._cost_of_result(result) for result in message.results] if isinstance(message, Answers) else []
             for message in request.transcript
         ]
         results = [cost for each in costs for cost in each]
@@ -136,10 +148,19 @@ class _History:
 
     def _cut_results(self, answers: Answers, costs: list[int], most: int) -> Answers:
         results = [
-            replace(result, content=self._beginning(result.content, cost, most)) if cost > most else result
+            self._shorter(result, most) if cost > most else result
             for result, cost in zip(answers.results, costs, strict=True)
         ]
         return Answers(tuple(results))
+
+    def _cost_of_result(self, result: ToolReturned) -> int:
+        return self.count(result.content) + PART_TOKENS * _images(result)
+
+    def _shorter(self, result: ToolReturned, most: int) -> ToolReturned:
+        """The result without its images, whose placeholders stay, and with the beginning of its text."""
+        result = replace(result, parts=())
+        cost = self.count(result.content)
+        return result if cost <= most else replace(result, content=self._beginning(result.content, cost, most))
 
     def _beginning(self, text: str, cost: int, most: int) -> str:
         """The beginning of a text of `cost` tokens, up to the end of a line, and a note: in all at most `most` tokens,
@@ -246,9 +267,13 @@ def _parts(message: Message) -> int:
         case UserSaid():
             return len(message.parts)
         case Answers():
-            return sum(1 for result in message.results for part in result.parts if isinstance(part, ImagePart))
+            return sum(map(_images, message.results))
         case _:
             return 0
+
+
+def _images(result: ToolReturned) -> int:
+    return sum(1 for part in result.parts if isinstance(part, ImagePart)) if result.status == "ok" else 0
 
 
 def _text(message: Message) -> str:

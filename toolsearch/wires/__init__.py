@@ -12,9 +12,11 @@ Each has `tools_for(session)`, `message_from(reply)`, `calls_in(reply)` and `res
     distinct_ids, legal_name     ids and names that providers accept
     fields_of, answered_calls    a reply as a dict; calls and results, checked
     clean, clean_json            text and JSON that can be sent
+    shown_image                  a part of a result that is an image, as a provider takes it
     read_answer, Pieces          the answer of a client, sync or async, whole or in pieces, for a model function
 """
 
+from toolsearch.calls.parts import shown_image
 from toolsearch.schemas.export import exported, shortened
 from toolsearch.support.text import clean, clean_json, legal_name
 from toolsearch.wires.shared import Pieces, answered_calls, distinct_ids, fields_of, read_answer
@@ -30,4 +32,5 @@ __all__ = [
     "legal_name",
     "read_answer",
     "shortened",
+    "shown_image",
 ]
