@@ -13,6 +13,7 @@ sanitising    hostile texts in definitions                   examples    example
 enrichment    example queries asked of a model               answers     what a model answers, read in any form
 text_models   a program or an endpoint as a model of texts
 missing       servers that cannot be reached, and who may hear of it
+trust         what a definition may say of its own tool
 """
 
 from __future__ import annotations

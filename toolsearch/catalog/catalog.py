@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Literal, Unpack
 
 from toolsearch.calls import Caller
 from toolsearch.catalog.changes import Change, Step
-from toolsearch.catalog.listings import unwrapped
 from toolsearch.catalog.marks import ToolOptions
 from toolsearch.catalog.missing import MissingServer, missing_server
 from toolsearch.catalog.quarantine import Notices, Quarantine, Quarantined, log_unchecked
 from toolsearch.catalog.reserved import Reserved
 from toolsearch.catalog.roster import Roster
-from toolsearch.catalog.sources import check_json, check_some, remedy_for, sources_in
-from toolsearch.catalog.tools import Tool, definition_of, from_definition, tool
+from toolsearch.catalog.sources import check_json, check_some, read_source, remedy_for, sources_in
+from toolsearch.catalog.tools import Tool, tool
+from toolsearch.catalog.trust import check_trust
 from toolsearch.errors import DefinitionError, UnknownTool
 from toolsearch.support import checks
 
@@ -48,6 +48,7 @@ class Catalog:
         *,
         server: str | None = None,
         on_collision: Literal["quarantine", "replace", "error"] = "quarantine",
+        trust: Iterable[str] = (),
     ) -> None:
         checks.choice("on_collision", on_collision, "quarantine", "replace", "error")
         checks.text("server", server, none=True)
@@ -63,9 +64,9 @@ class Catalog:
         self._changing = threading.RLock()
         self._on_collision = on_collision
         if server:
-            self.extend(tools, server=server)
+            self.extend(tools, server=server, trust=trust)
         else:
-            self.extend(tools)
+            self.extend(tools, trust=trust)
 
     @classmethod
     def from_file(
@@ -84,24 +85,30 @@ class Catalog:
 
     # -- changing ------------------------------------------------------------------------------------------------
 
-    def add(self, source: object, **options: Unpack[ToolOptions]) -> Tool | None:
+    def add(self, source: object, *, trust: Iterable[str] = (), **options: Unpack[ToolOptions]) -> Tool | None:
         """Adds one tool: a function, a `Tool`, or a definition. None if it was quarantined."""
-        added = self.extend([source], **options)
+        added = self.extend([source], trust=trust, **options)
         return added[0] if added else None
 
-    def extend(self, sources: Iterable[object], **options: Unpack[ToolOptions]) -> list[Tool]:
+    def extend(
+        self, sources: Iterable[object], *, trust: Iterable[str] = (), **options: Unpack[ToolOptions]
+    ) -> list[Tool]:
         """Adds many tools in one change, and returns those now in the catalog; `options` apply to each.
+
+        `trust` names what the definitions of a server may decide of its tools: marks, "roles", "server". Without it a
+        server can only ask for more care. A definition is a server's with the option `server`, in the form of MCP, or
+        as an object of an SDK, unless it brings a function.
 
         Raises `SetupError` if there are sources, and none of them is a definition or holds one.
         """
-        sources = sources_in(sources, options)
+        sources, trusted = sources_in(sources, options), check_trust(trust)
         read: list[tuple[Tool, object]] = []
         present: dict[str, Tool] = {}
         faults: list[Exception] = []
         with self._changing:
             try:
                 for source in sources:
-                    read += self._read(source, options, faults)
+                    read += self._read(source, options, trusted, faults)
             finally:  # also when `sources` raised: what came before is in, and every index must know of it
                 with self._step() as step:
                     for new, source in read:
@@ -118,9 +125,9 @@ class Catalog:
             step.drop(removed)
             return removed
 
-    def replace(self, source: object, **options: Unpack[ToolOptions]) -> Tool:
+    def replace(self, source: object, *, trust: Iterable[str] = (), **options: Unpack[ToolOptions]) -> Tool:
         """Puts a new definition in the place of the tool with its id, or adds it; raises `DefinitionError`."""
-        new = source if isinstance(source, Tool) and not options else tool(source, **options)
+        new = source if isinstance(source, Tool) and not options else tool(source, trust=trust, **options)
         check_json(new)
         with self._step() as step:
             if (problem := self._reserved.problem_of(new)) is not None:
@@ -134,16 +141,17 @@ class Catalog:
                 step.put(new)
         return new
 
-    def sync(self, sources: Iterable[object], *, server: str, **options: object) -> None:
+    def sync(self, sources: Iterable[object], *, server: str, trust: Iterable[str] = (), **options: object) -> None:
         """Makes the tools of one server exactly these: new ones are added, changed ones replaced, others removed.
 
         Raises `SetupError`, and changes nothing, if there are sources and none of them is a definition or holds one.
         """
         checks.text("server", server, empty=False)
-        sources = sources_in(sources, options)
+        sources, trusted = sources_in(sources, options), check_trust(trust)
+        options = {**options, "server": server}
         with self._changing:
             faults: list[Exception] = []
-            read = [each for source in sources for each in self._read(source, {**options, "server": server}, faults)]
+            read = [each for source in sources for each in self._read(source, options, trusted, faults)]
             self._notices.tell_of_pages()
             check_some({new.id: new for new, _ in read}, faults)
             with self._step() as step:
@@ -325,32 +333,17 @@ class Catalog:
         return new
 
     def _read(
-        self, source: object, options: Mapping[str, object], faults: list[Exception]
+        self, source: object, options: Mapping[str, object], trust: frozenset[str], faults: list[Exception]
     ) -> list[tuple[Tool, object]]:
-        """The tools in one source, each with its part of it.
-
-        What is wrong with it is quarantined, not raised, and added to `faults`.
-        """
-        tools: list[tuple[Tool, object]] = []
-        try:
-            listing = unwrapped(source)
-        except Exception as error:
-            self._quarantine.add(source, error)
+        """The tools in one source. What is wrong with it is quarantined, not raised, and added to `faults`."""
+        read = read_source(source, options, trust)
+        for part, error in read.faults:
+            self._quarantine.add(part, error)
             faults.append(error)
-            return []
-        if listing.is_list:
-            self._notices.page(str(options.get("server", "")), listing.goes_on)
-        for part in listing.parts:
-            try:
-                definition = definition_of(part)
-                new = part if isinstance(part, Tool) and not options else from_definition(definition, options)
-                self._notices.left_out(definition.notices)
-                check_json(new)
-                tools.append((new, part))
-            except Exception as error:
-                self._quarantine.add(part, error)
-                faults.append(error)
-        return tools
+        if read.page is not None:
+            self._notices.page(str(options.get("server", "")), read.page)
+        self._notices.left_out(read.notices)
+        return read.tools
 
     def _with_queries(self, new: Tool) -> Tool:
         """The tool with the queries that `enrich` has for it, or unchanged where there are none."""

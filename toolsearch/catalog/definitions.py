@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from toolsearch.catalog.foreign_tools import own_function, read_foreign
 from toolsearch.catalog.functions import Function
@@ -20,7 +20,11 @@ _PARTS_OF_ONE = frozenset("description title input_schema inputSchema parameters
 
 @dataclass(frozen=True)
 class Definition:
-    """What a source says of one tool, before any of it is checked. `notices` say what of it was left out."""
+    """What a source says of one tool, before any of it is checked. `notices` say what of it was left out.
+
+    `hinted` are the options that MCP's hints stand for, `annotations` the hints themselves. `claimed_server` stands in
+    the metadata, where any server can write any name.
+    """
 
     options: dict[str, object]
     schema: object
@@ -28,6 +32,10 @@ class Definition:
     function: Function | None = None
     flags: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    hinted: Mapping[str, object] = field(default_factory=dict)
+    annotations: object = None
+    output_schema: object = None
+    claimed_server: str = ""
 
 
 def read_definition(source: object) -> Definition:
@@ -79,16 +87,22 @@ def _from_mapping(source: JsonObject) -> Definition:
         check_hosted(body, schema)
     if not named and not callable(run) and not _PARTS_OF_ONE & body.keys():
         raise NotATool(f"a tool needs a name, not {name!r}: pass a function, a dict with a name, or a list of them")
-    options = _from_annotations(body.get("annotations"))
+    hinted = _from_annotations(body.get("annotations"))
+    options, claimed = dict(hinted), ""
     if isinstance(meta := body.get("_meta", body.get("meta")), Mapping):
-        options |= {k: v for k, v in meta.items() if k in ("server", "category", "tags", "examples")}
+        options |= {k: v for k, v in meta.items() if k in ("category", "tags", "examples")}
+        claimed = server if isinstance(server := meta.get("server"), str) else ""
     options |= {key: body[key] for key in OPTION_NAMES if body.get(key) is not None}
     options, notices = readable_options(options)
+    function = None
     if callable(run) and schema is None:
         function = Function(run)
         options = {"name": function.name, "description": function.description, **options}
-        return Definition(options, function.schema, source, function, notices=notices)
-    return Definition(options, schema, source, notices=notices)
+        schema = function.schema
+    output = body.get("outputSchema", body.get("output_schema"))
+    return Definition(
+        options, schema, source, function, (), notices, hinted, body.get("annotations"), output, claimed_server=claimed
+    )
 
 
 def _body(source: JsonObject) -> dict[str, object]:
@@ -136,10 +150,11 @@ def _from_object(source: object) -> Definition:
     # Only the first: older names may still be there, and warn.
     first = next(((key, value) for key in OBJECT_KEYS if (value := getattr(source, key, None)) is not None), None)
     body.update([first] if first else [])
-    for key in ("annotations", "meta"):
+    for key in ("annotations", "meta", "outputSchema", "output_schema"):
         value = getattr(source, key, None)
         dump = getattr(value, "model_dump", None)
-        body[key] = value if dump is None else dump(by_alias=True, exclude_none=True, mode="json")
+        if value is not None:
+            body[key] = value if dump is None else dump(by_alias=True, exclude_none=True, mode="json")
     if first and (call := own_function(source, described(first[1]))) is not None:
         body["run"] = call
     return replace(_from_mapping(body), source=source)

@@ -4,16 +4,50 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 
-from toolsearch.catalog.listings import is_one_source
+from toolsearch.catalog.listings import is_one_source, unwrapped
 from toolsearch.catalog.marks import check_options
 from toolsearch.catalog.shapes import NotATool
-from toolsearch.catalog.tools import Tool
+from toolsearch.catalog.tools import Tool, made_from
 from toolsearch.errors import DefinitionError, SetupError
 from toolsearch.schemas.limits import check_size
 from toolsearch.support import checks
 
-__all__ = ["check_json", "check_some", "remedy_for", "sources_in"]
+__all__ = ["Reading", "check_json", "check_some", "read_source", "remedy_for", "sources_in"]
+
+
+@dataclass
+class Reading:
+    """What was read of one source: the tools, each with its part of the source, and what is wrong with other parts.
+
+    `notices` say what was left out. `page` is None if the source is no list, and else says how it goes on.
+    """
+
+    tools: list[tuple[Tool, object]] = field(default_factory=list)
+    faults: list[tuple[object, Exception]] = field(default_factory=list)
+    notices: list[str] = field(default_factory=list)
+    page: str | None = None
+
+
+def read_source(source: object, options: Mapping[str, object], trust: frozenset[str]) -> Reading:
+    """The tools in one source. Nothing that is wrong with it is raised."""
+    read = Reading()
+    try:
+        listing = unwrapped(source)
+    except Exception as error:
+        read.faults.append((source, error))
+        return read
+    read.page = listing.goes_on if listing.is_list else None
+    for part in listing.parts:
+        try:
+            new, notices = made_from(part, options, trust=trust)
+            read.notices += notices
+            check_json(new)
+            read.tools.append((new, part))
+        except Exception as error:
+            read.faults.append((part, error))
+    return read
 
 
 def check_json(new: Tool) -> None:

@@ -16,11 +16,13 @@ from toolsearch.catalog.listings import parts
 from toolsearch.catalog.marks import DEFAULT_MARKS, OPTION_NAMES, Kind, Marks, ToolOptions, check_options
 from toolsearch.catalog.names import base_name, tool_id
 from toolsearch.catalog.sanitising import TEXT_CHARACTERS, clean_schema, clean_text
+from toolsearch.catalog.trust import check_trust, limited
 from toolsearch.errors import DefinitionError, SetupError
 from toolsearch.schemas.export import check_export
 from toolsearch.schemas.json_schema import normalised, unchecked
 from toolsearch.schemas.limits import check_size
 from toolsearch.support.json_types import JsonObject
+from toolsearch.support.text import plain_json
 from toolsearch.tokens import ESTIMATE
 
 __all__ = [
@@ -30,6 +32,7 @@ __all__ = [
     "definition_tokens",
     "first_sentence",
     "from_definition",
+    "made_from",
     "tool",
 ]
 
@@ -69,14 +72,19 @@ class Tool:
     flags: tuple[str, ...] = ()
     run: Callable[..., Any] | None = None
     function: Function | None = None
+    output_schema: Mapping[str, Any] | None = field(default=None, kw_only=True)
+    annotations: Mapping[str, Any] = field(default_factory=dict, kw_only=True)
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 over everything a model or a policy can see: texts, schema, marks."""
+        """SHA-256 over everything a model or a policy can see: texts, both schemas, marks, hints."""
         marks, later_marks = self.marks.digested()
         texts = [self.id, self.name, self.title, self.description, self.input_schema, self.server]
         words = [self.category, self.tags, self.examples]
         seen = [*texts, *words, *marks, sorted(self.roles), self.version, *later_marks]
+        # Where there are none, digests are what they were before these two counted.
+        seen += [{"output_schema": output}] if (output := self._telling_output) else []
+        seen += [{"annotations": hints}] if (hints := self._unread_hints) else []
         return hashlib.sha256(json.dumps(seen, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
 
     @cached_property
@@ -84,6 +92,18 @@ class Tool:
         """Changes whenever an index must take the tool again: with the digest, the flags, or the enriched queries."""
         texts = [" ".join((self.digest, *self.flags)), *self.enriched]
         return hashlib.sha256("\0".join(texts).encode("utf-8", "replace")).hexdigest() if self.enriched else texts[0]
+
+    @property
+    def _telling_output(self) -> dict[str, object]:
+        """The output schema without what says nothing: that the output is an object, as MCP has it always be."""
+        silent: dict[str, object] = {"type": "object", "properties": {}}
+        return {k: v for k, v in (self.output_schema or {}).items() if k not in silent or silent[k] != v}
+
+    @property
+    def _unread_hints(self) -> dict[str, object]:
+        """The hints that no mark and no text says as well."""
+        said = {"readOnlyHint": self.kind == "read", "idempotentHint": self.repeatable, "title": self.title}
+        return {key: hint for key, hint in self.annotations.items() if key not in said or said[key] != hint}
 
     @property
     def kind(self) -> Kind:
@@ -151,14 +171,16 @@ class Shown:
 
 
 @overload
-def tool(source: object, /, **options: Unpack[ToolOptions]) -> Tool: ...
+def tool(source: object, /, *, trust: Iterable[str] = (), **options: Unpack[ToolOptions]) -> Tool: ...
 @overload
 def tool(**options: Unpack[ToolOptions]) -> Callable[[Callable[..., object]], Tool]: ...
-def tool(source: object = None, /, **options: Unpack[ToolOptions]) -> Tool | Callable[[Callable[..., object]], Tool]:
+def tool(
+    source: object = None, /, *, trust: Iterable[str] = (), **options: Unpack[ToolOptions]
+) -> Tool | Callable[[Callable[..., object]], Tool]:
     """A tool from a function or a definition: `@tool`, `@tool(kind="action")`, or `tool(definition, run=call)`.
 
     Raises `DefinitionError` for what cannot be a tool, and `SetupError` for an option that does not exist. The tool can
-    still be called like the function.
+    still be called like the function. `trust`: the marks that a definition of a server may set; see `Catalog.extend`.
     """
     check_options(options)
     if source is None:
@@ -166,7 +188,19 @@ def tool(source: object = None, /, **options: Unpack[ToolOptions]) -> Tool | Cal
     definitions = parts(source)
     if len(definitions) != 1:
         raise DefinitionError(f"this definition holds {len(definitions)} tools; pass it to Catalog instead")
-    return from_definition(definition_of(definitions[0]), options)
+    return made_from(definitions[0], options, trust=check_trust(trust))[0]
+
+
+def made_from(
+    part: object, options: Mapping[str, object], *, trust: frozenset[str] = frozenset()
+) -> tuple[Tool, tuple[str, ...]]:
+    """The tool of one part of a source, and sentences on what of it was left out; see `limited` about `trust`."""
+    if isinstance(part, Tool) and not options:
+        return part, ()
+    definition = definition_of(part)
+    if not isinstance(part, Tool):
+        definition = limited(definition, of_server="server" in options, trust=trust)
+    return from_definition(definition, options), definition.notices
 
 
 def definition_of(part: object) -> Definition:
@@ -174,7 +208,10 @@ def definition_of(part: object) -> Definition:
     if not isinstance(part, Tool):
         return read_definition(part)
     options = {each.name: getattr(part, each.name) for each in fields(part) if each.name in OPTION_NAMES}
-    return Definition(options | part.marks.to_options(), part.input_schema, part, part.function, part.flags)
+    return Definition(
+        options | part.marks.to_options(), part.input_schema, part, part.function, part.flags,
+        annotations=part.annotations, output_schema=part.output_schema,
+    )  # fmt: skip
 
 
 def from_definition(definition: Definition, options: Mapping[str, object]) -> Tool:
@@ -215,7 +252,26 @@ def from_definition(definition: Definition, options: Mapping[str, object]) -> To
         unchecked=unread,
         run=run,
         function=function,
+        output_schema=_json_of(definition.output_schema, name),
+        annotations=_hints(definition.annotations, name),
     )
+
+
+def _hints(value: object, name: str) -> JsonObject:
+    """MCP's hints under MCP's names; an SDK may write them with underscores, and list those that nobody gave."""
+    hints = _json_of(value, name) or {}
+    return {
+        re.sub("_([a-z])", lambda match: match[1].upper(), key): hint for key, hint in hints.items() if hint is not None
+    }
+
+
+def _json_of(value: object, name: str) -> JsonObject | None:
+    """A mapping as plain JSON; None for anything else."""
+    try:
+        check_size(f"the definition of {name!r}", value)
+        return plain_json(value) if isinstance(value, Mapping) else None
+    except RecursionError:
+        raise DefinitionError(f"the definition of {name!r} is nested too deeply") from None
 
 
 def _name(value: object, flags: list[str]) -> str:
