@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import zlib
 from collections.abc import Iterable
@@ -19,6 +20,8 @@ from toolsearch_indexes.tool_vectors import Refusals, ToolVectors
 from toolsearch_indexes.vector import NEAR, VectorIndex
 
 __all__ = ["FaissIndex", "Structure"]
+
+log = logging.getLogger("toolsearch")
 
 FORMAT = 1
 # What is stored, and in which files: other names could not be read any more.
@@ -87,10 +90,19 @@ class FaissIndex(VectorIndex):
         """
         index = cls(encoder, kind, near=near, near_alone=near_alone)
         if files := Folder(folder, cls.name, _recipe()).load():
-            index._fast.restore(files, os.fspath(folder))
-            for tool_id, words in json.loads(zlib.decompress(files[_WORDS_FILE])).items():
-                index._set_words(tool_id, frozenset(words))
+            try:
+                index._restore(files, os.fspath(folder))
+            except SetupError:
+                raise
+            except Exception as error:  # files that are whole, but no index: numpy and faiss raise whatever comes
+                log.warning("the index in %r is made anew: %s: %s", os.fspath(folder), type(error).__name__, error)
+                return cls(encoder, kind, near=near, near_alone=near_alone)
         return index
+
+    def _restore(self, files: dict[str, bytes], folder: str) -> None:
+        self._fast.restore(files, folder)
+        for tool_id, words in json.loads(zlib.decompress(files[_WORDS_FILE])).items():
+            self._set_words(tool_id, frozenset(words))
 
 
 class _FaissVectors(ToolVectors):

@@ -3,6 +3,10 @@
 A mark, `toolsearch-index.json`, names the engine, the format, the recipe, and each file with its checksum. It is
 replaced in one step after the files are written, so a reader sees the old index or the new one. Files that do not fit
 the mark are damaged: this is logged, and the index is written anew from the tools that the catalog adds.
+
+A file is only removed if a mark has named it. So a mark names new files before they are written, as files that are
+there `also`; what a process that was killed has left is removed by the next one that writes, and a file that somebody
+else has put into the folder stays.
 """
 
 from __future__ import annotations
@@ -10,11 +14,12 @@ from __future__ import annotations
 import json
 import logging
 import os
+import re
 import sys
 import threading
 import zlib
-from collections.abc import Collection, Generator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Generator, Iterable, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -28,7 +33,10 @@ log = logging.getLogger("toolsearch")
 MARK = "toolsearch-index.json"
 LOCK = "toolsearch-index.lock"
 PART = ".part"  # the suffix of a file that is being written
-ENGINE, RECIPE, FILES = "engine", "recipe", "files"  # the keys of the mark: other names could not be read any more
+_PART_OF = re.compile(r"(.+)\.\d+-\d+\.part")  # see `_write`
+# The keys of the mark: other names could not be read any more. `ALSO` are files that are no part of the index: those
+# that are being written, and those that are no longer needed.
+ENGINE, RECIPE, FILES, ALSO = "engine", "recipe", "files", "also"
 RETRIES = 3
 PAUSE_SECONDS = 0.02
 
@@ -58,7 +66,8 @@ class Folder:
             raise SetupError(f"{str(path)!r} cannot be the folder of an index: {error}") from None
         others = {name for name in others if not name.endswith(PART)}
         mark = self._mark()
-        if mark is None and others and not (self.path / MARK).exists():
+        self._has_lost_mark = bool(others) and not (self.path / MARK).exists()
+        if self._has_lost_mark and not (self.path / LOCK).exists():  # it never was the folder of an index
             raise SetupError(
                 f"the folder {str(path)!r} holds files that are not an index, such as {min(others)!r}: "
                 "pass an empty folder"
@@ -79,18 +88,20 @@ class Folder:
             loaded, problem = self._read(contents)
             if problem is None:
                 return loaded
-        with self.writing():
+        was = problem
+        with self.writing():  # which makes a mark where there is none
             loaded, problem = self._read(contents)
-        if problem is not None:
-            log.warning("the index in %r is made anew: %s", str(self.path), problem)
+        if loaded is None:
+            log.warning("the index in %r is made anew: %s", str(self.path), problem or was)
         return loaded
 
     @contextmanager
     def writing(self) -> Generator[None]:
         """Holds the lock. The system releases it when a process ends, so a lock file left behind locks nothing.
 
-        Raises `SetupError` if another process holds it for longer than `lock_seconds`. Once that has happened, further
-        tries do not wait that long again. A thread may enter it again; the engine's own lock keeps other threads out.
+        Raises `SetupError` if another process holds it for longer than `lock_seconds`, or if the disk fails. Once the
+        first has happened, further tries do not wait that long again. A thread may enter it again; the engine's own
+        lock keeps other threads out.
         """
         if self._writer == threading.get_ident():
             yield
@@ -116,6 +127,8 @@ class Folder:
                 if self._stamp() is None:  # before any file, so that a crash leaves no folder without a mark
                     self._sign(None)
                 yield
+            except OSError as error:
+                raise SetupError(f"the index in {str(self.path)!r} cannot be written: {error}") from error
             finally:
                 self._writer = None
                 _unlock(file.fileno())
@@ -123,47 +136,69 @@ class Folder:
     def save(self, files: Mapping[str, bytes]) -> None:
         """Makes these the files of the index; the lock must be held. An unchanged file is not written again."""
         sums = {name: zlib.crc32(content) for name, content in files.items()}
+        listed = self._listed()
+        if not listed.issuperset(sums):
+            self._write_mark({**self._made_by, FILES: None, **(self._mark() or {}), ALSO: sorted(listed.union(sums))})
         for name, content in files.items():
             if self._sums.get(name) != sums[name] or not (self.files / name).exists():
                 self._write(self.files / name, content)
-        self._sign(sums)
-        self._clear(keep=sums)
+        gone = listed.difference(sums)
+        self._sign(sums, gone)
+        self._remove(gone)
 
-    def sign(self, changing: Collection[str] = ()) -> None:
-        """Marks the files as the engine has left them; the lock must be held.
+    def sign(self, names: Collection[str], changing: Collection[str] = ()) -> None:
+        """Marks these files as the engine has left them; the lock must be held.
 
-        Files whose names start with a dot are the engine's own and are left out. A file that was marked before is not
-        read again, unless it is one of the `changing`, which keep their name when they change.
+        A file that was marked before is not read again, unless it is one of the `changing`, which keep their name when
+        they change.
         """
         sums = {}
-        for entry in self.files.iterdir():
-            if entry.is_file() and not entry.name.startswith("."):
-                known = None if entry.name in changing else self._sums.get(entry.name)
-                sums[entry.name] = zlib.crc32(entry.read_bytes()) if known is None else known
-        self._sign(sums)
+        for name in names:
+            known = None if name in changing else self._sums.get(name)
+            sums[name] = zlib.crc32((self.files / name).read_bytes()) if known is None else known
+        self._sign(sums, self._listed().difference(sums))
 
-    def clear(self) -> None:
-        """Removes every file of the index; the lock must be held."""
+    def clear(self, more: Collection[str] = ()) -> None:
+        """Removes every file of the index, and those that the engine has named (`more`); the lock must be held."""
         self.files.mkdir(exist_ok=True)
-        self._clear(keep=())
+        self._remove({*self._listed(), *more})
         self._sums = {}
 
-    def _clear(self, keep: Collection[str]) -> None:
-        for entry in list(self.files.iterdir()):
-            if entry.name not in keep and entry.name not in (MARK, LOCK) and entry.is_file():
+    def _listed(self) -> set[str]:
+        """The names of all files that the mark names."""
+        mark = self._mark() or {}
+        sums, also = mark.get(FILES), mark.get(ALSO)
+        names = [*(sums if isinstance(sums, dict) else ()), *(also if isinstance(also, list) else ())]
+        return {name for name in names if isinstance(name, str) and name not in (MARK, LOCK)}
+
+    def _remove(self, names: Collection[str]) -> None:
+        """Removes files by their names, and what a killed process has left of them and of the mark."""
+        for entry in [*self.files.iterdir(), *([] if self.files == self.path else self.path.iterdir())]:
+            part = _PART_OF.fullmatch(entry.name)
+            if (entry.name in names or (part and part[1] in {*names, *self._listed(), MARK})) and entry.is_file():
                 try:
                     entry.unlink()
                 except OSError:  # Windows, while another process reads it: the next save removes it
                     continue
 
-    def _sign(self, sums: dict[str, int] | None) -> None:
-        self._write(self.path / MARK, json.dumps({**self._made_by, FILES: sums}, indent=1).encode())
+    def _sign(self, sums: dict[str, int] | None, gone: Iterable[str] = ()) -> None:
+        """Writes the mark; those of the files that are `gone`, but still there, are there `also`."""
+        also = sorted(name for name in gone if (self.files / Path(name).name).exists())
+        self._write_mark({**self._made_by, FILES: sums, **({ALSO: also} if also else {})})
         self._sums, self._seen = sums or {}, self._stamp()
+
+    def _write_mark(self, mark: Mapping[str, object]) -> None:
+        self._write(self.path / MARK, json.dumps(mark, indent=1).encode())
 
     def _write(self, file: Path, content: bytes) -> None:
         part = file.with_name(f"{file.name}.{os.getpid()}-{threading.get_ident()}{PART}")
-        part.write_bytes(content)
-        part.replace(file)
+        try:
+            part.write_bytes(content)
+            part.replace(file)
+        except BaseException:
+            with suppress(OSError):
+                part.unlink()
+            raise
 
     def _stamp(self) -> object:
         try:
@@ -184,6 +219,8 @@ class Folder:
         before, self._sums = self._sums, {}
         self._seen = self._stamp()
         mark = self._mark()
+        if mark is None and self._has_lost_mark:
+            return None, "its mark is gone"
         if mark is None:
             return None, None if self._seen is None else "its mark cannot be read"
         if {key: mark.get(key) for key in self._made_by} != self._made_by:

@@ -10,23 +10,25 @@ be among the best.
 from __future__ import annotations
 
 import hashlib
+import json
 import logging
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Any, NamedTuple
 
 from toolsearch.catalog import Tool
-from toolsearch.errors import MissingExtra
+from toolsearch.errors import MissingExtra, SetupError, ToolSearchError
 from toolsearch.protocols import Scored
 from toolsearch.support.text import clean
 from toolsearch_indexes.bm25f import PEAK, recipe
 from toolsearch_indexes.fitted_confidence import DEPTH, name_of
 from toolsearch_indexes.on_disk import Folder
 from toolsearch_indexes.query import read_query
-from toolsearch_indexes.word_engine import Ranked, WordEngine, stored_words
+from toolsearch_indexes.word_engine import LostIndex, Ranked, WordEngine, stored_words
 
 try:
     import tantivy
@@ -49,6 +51,8 @@ DIGITS = 9
 # What is stored: other names could not be read any more.
 _ENGINE, _FILES = "tantivy", "index"  # in the mark of a folder; the folder in it with tantivy's files
 _CHANGING = ("meta.json",)  # files that keep their name when they change
+_MANAGED = ".managed.json"  # tantivy's own list of its files
+_OWN = (_MANAGED, ".tantivy-meta.lock", ".tantivy-writer.lock")
 _ID, _KEY, _NUMBER, _STORED = "id", "key", "number", "held"
 _LEVEL = tuple(f"w{level}" for level in range(LEVELS))
 _EVERY = ""  # an id that every document has in addition to its own
@@ -155,28 +159,40 @@ class TantivyIndex(WordEngine["_State"]):
         with folder.writing():
             if (state := self._read(folder)) is not None:  # another process has made it while this one waited
                 return state
-            folder.clear()
-            index = tantivy.Index(self._schema, path=str(folder.files))
-            folder.sign(_CHANGING)
-            return _State.of(index)
+            return self._made_anew(folder)
+
+    def _made_anew(self, folder: Folder) -> _State:
+        folder.clear(more=[*_managed(folder), *_CHANGING, *_OWN])
+        try:
+            with _engine_errors():
+                index = tantivy.Index(self._schema, path=str(folder.files))
+                folder.sign(_files(folder), _CHANGING)
+                return _State.of(index)
+        except LostIndex as error:
+            raise SetupError(f"the index in {str(folder.path)!r} cannot be written: {error}") from error
+
+    def _empty(self) -> _State:
+        return _State.of(tantivy.Index(self._schema)) if self._folder is None else self._made_anew(self._folder)
 
     def _read(self, folder: Folder) -> _State | None:
         """What the folder holds, if it can be read."""
         if folder.load(contents=False) is None:
             return None
         try:
-            return _State.of(tantivy.Index.open(str(folder.files)))
-        except (OSError, ValueError) as error:
+            with _engine_errors():
+                return _State.of(tantivy.Index.open(str(folder.files)))
+        except LostIndex as error:
             log.warning("the index in %r is made anew: %s", str(folder.path), error)
             return None
 
     def _commit(self, stale: Mapping[str, Tool], gone: Sequence[str]) -> _State:
         state = self._state
         documents = [_document(tool) for tool in stale.values()]  # before anything is changed
-        _write(state.index, [*gone, *(i for i in stale if i in state.digests)], documents)
-        if self._folder is not None:
-            self._folder.sign(_CHANGING)
-        return state.after(stale, gone)
+        with _engine_errors():
+            _write(state.index, [*gone, *(i for i in stale if i in state.digests)], documents)
+            if self._folder is not None:
+                self._folder.sign(_files(self._folder), _CHANGING)
+            return state.after(stale, gone)
 
 
 @dataclass(frozen=True)
@@ -228,12 +244,42 @@ def _schema() -> Any:
 
 def _write(index: Any, gone: Iterable[str], documents: Sequence[Any]) -> None:
     writer = index.writer(BULK_BYTES if len(documents) >= BULK else WRITER_BYTES, 1)
-    for tool_id in gone:
-        writer.delete_documents_by_term(_ID, tool_id)
-    for document in documents:
-        writer.add_document(document)
-    writer.commit()
-    writer.wait_merging_threads()
+    try:
+        writer.garbage_collect_files()  # what a killed process has left: the same names are given again
+        for tool_id in gone:
+            writer.delete_documents_by_term(_ID, tool_id)
+        for document in documents:
+            writer.add_document(document)
+        writer.commit()
+        writer.wait_merging_threads()
+    finally:
+        del writer  # it has tantivy's lock, and the traceback of an error would keep it
+
+
+@contextmanager
+def _engine_errors() -> Generator[None]:
+    """Turns whatever tantivy raises, a panic of Rust too, into a `LostIndex`."""
+    try:
+        yield
+    except (ToolSearchError, KeyboardInterrupt, SystemExit, MemoryError):
+        raise
+    except BaseException as error:
+        raise LostIndex(f"{type(error).__name__}: {error}") from error
+
+
+def _managed(folder: Folder) -> set[str]:
+    """The files that tantivy has written, or was about to write, as it lists them itself before it does."""
+    try:
+        names = json.loads((folder.files / _MANAGED).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return set()
+    return {name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
+
+
+def _files(folder: Folder) -> list[str]:
+    """The files that make the index, as tantivy has left them."""
+    names = sorted({*_managed(folder), *_CHANGING})
+    return [name for name in names if not name.startswith(".") and (folder.files / name).is_file()]
 
 
 def _document(tool: Tool) -> Any:

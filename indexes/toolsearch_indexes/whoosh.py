@@ -8,6 +8,7 @@ two states.
 
 from __future__ import annotations
 
+import logging
 import os
 import tempfile
 import threading
@@ -52,6 +53,8 @@ except ModuleNotFoundError as error:
 
 __all__ = ["WhooshIndex"]
 
+log = logging.getLogger("toolsearch")
+
 FORMAT = 1
 KEPT = 2_000_000  # entries of postings, a word in a tool each, that stay in memory between searches
 # What is stored: other names could not be read any more.
@@ -87,9 +90,18 @@ class WhooshIndex(WordEngine["_View"]):
 
     def _load(self) -> _View:
         files = None if self._folder is None else self._folder.load()
-        storage = _Memory(files or {})
         if not files:
-            storage.create_index(self._schema, _NAME)
+            return self._empty()
+        try:
+            return _View(_Memory(files), self._schema, None)
+        except Exception as error:  # files that are whole, but no index: whoosh raises whatever comes
+            place = self._folder and str(self._folder.path)
+            log.warning("the index in %r is made anew: %s: %s", place, type(error).__name__, error)
+            return self._empty()
+
+    def _empty(self) -> _View:
+        storage = _Memory({})
+        storage.create_index(self._schema, _NAME)
         return _View(storage, self._schema, None)
 
     def _commit(self, stale: Mapping[str, Tool], gone: Sequence[str]) -> _View:

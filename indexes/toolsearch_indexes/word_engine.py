@@ -31,7 +31,7 @@ from toolsearch_indexes.on_disk import Folder
 from toolsearch_indexes.query import ReadQuery
 from toolsearch_indexes.spelling import Vocabulary
 
-__all__ = ["Ranked", "StoredWord", "WordEngine", "stored_words"]
+__all__ = ["LostIndex", "Ranked", "StoredWord", "WordEngine", "stored_words"]
 
 log = logging.getLogger("toolsearch")
 
@@ -52,6 +52,10 @@ class State(Protocol):
 
 
 S = TypeVar("S", bound=State)
+
+
+class LostIndex(Exception):
+    """An engine cannot go on with the files it finds: the index has to be written anew."""
 
 
 class Ranked(NamedTuple):
@@ -104,8 +108,12 @@ class WordEngine(ABC, Generic[S]):
     def _commit(self, stale: Mapping[str, Tool], gone: Sequence[str]) -> S:
         """Replaces the `stale` tools, which may be new, removes those that are `gone`, and returns the new state.
 
-        The folder's lock is held.
+        The folder's lock is held. Raises `LostIndex` if the files there are of no use.
         """
+
+    @abstractmethod
+    def _empty(self) -> S:
+        """Removes the files of the index, and returns the state of an empty one. The folder's lock is held."""
 
     def __repr__(self) -> str:
         folder = f", folder={str(self._folder.path)!r}" if self._folder is not None else ""
@@ -167,11 +175,25 @@ class WordEngine(ABC, Generic[S]):
             gone = [i for i in dict.fromkeys(removed) if i in self._state.digests and i not in stale]
             if not stale and not gone:
                 return
-            self._state = self._commit(stale, gone)
+            try:
+                self._state = self._commit(stale, gone)
+            except LostIndex as error:
+                stale = {i: tool for i, tool in {**self._tools, **added}.items() if i not in removed}
+                self._write_anew(stale, error)
             if len(stale) > RELEARNT:
                 self._vocabulary = Vocabulary(self._words_from)
             else:
                 self._vocabulary.add(word for tool in stale.values() for word in impacts(tool)[0])
+
+    def _write_anew(self, tools: Mapping[str, Tool], lost: LostIndex) -> None:
+        """Makes the index of these tools, after it was lost; the folder's lock is held."""
+        place = "memory" if self._folder is None else str(self._folder.path)
+        log.warning("the index in %r is made anew: %s", place, lost)
+        self._state = self._empty()
+        try:
+            self._state = self._commit(tools, ())
+        except LostIndex as error:
+            raise SetupError(f"the index in {place!r} cannot be written: {error}") from error
 
     def _stale(self, tools: Mapping[str, Tool]) -> dict[str, Tool]:
         """Those of the tools that the current state does not hold as they are now."""

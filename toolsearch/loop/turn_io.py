@@ -36,6 +36,7 @@ from toolsearch.loop.layering import Perform, Steps, Wanted
 from toolsearch.loop.resumption import Resolution
 from toolsearch.loop.trampoline import Trampoline
 from toolsearch.protocols import Do, Layer, Model, NamedModel, Observer, Record, RedactingLayer, Sleep
+from toolsearch.support import checks
 from toolsearch.support.checks import offers
 from toolsearch.support.text import LEVELS, NOTHING
 from toolsearch.support.threads import StopFlag
@@ -103,7 +104,7 @@ class TurnIO:
         return actor_of(self.caller)
 
     def now(self) -> float:
-        return self.parts.clock()
+        return checks.time_of(self.parts.clock)
 
     def cancel(self) -> None:
         self.cancelled.set()

@@ -134,7 +134,7 @@ class Learned:
         if not self._serves(tenant) or len(query) > QUERY_CHARACTERS or not (pieces := _pieces(query)):
             return False
         who = "" if user is None else hashlib.blake2b(user.encode("utf-8", "replace"), digest_size=8).hexdigest()
-        now = float(self._clock())
+        now = float(checks.time_of(self._clock))
         with self._lock:
             bucket = self._buckets.setdefault(tenant, _Bucket())
             self._buckets.move_to_end(tenant)
@@ -159,7 +159,7 @@ class Learned:
         checks.text("query", query)
         if not self._serves(tenant) or not (pieces := _pieces(query[: 4 * QUERY_CHARACTERS])):
             return {}
-        now = float(self._clock())
+        now = float(checks.time_of(self._clock))
         lessons: dict[str, Lesson] = {}
         with self._lock:
             bucket = self._buckets.get(tenant)

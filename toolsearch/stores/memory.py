@@ -60,8 +60,8 @@ class MemoryStore:
             if len(journal.facts) != position:
                 raise wrong_position(conversation_id, position, len(journal.facts))
             if lines:
+                journal.written_at = checks.time_of(self._clock)
                 journal.facts += lines
-                journal.written_at = self._clock()
                 self._journals[conversation_id] = journal
                 self._journals.move_to_end(conversation_id)
             while self._most is not None and len(self._journals) > self._most:
@@ -126,7 +126,7 @@ class MemoryStore:
         """Deletes what is too old; the oldest come first."""
         while self._seconds is not None and self._journals:
             oldest = next(iter(self._journals))
-            if self._journals[oldest].written_at > self._clock() - self._seconds:
+            if self._journals[oldest].written_at > checks.time_of(self._clock) - self._seconds:
                 break
             del self._journals[oldest]
 

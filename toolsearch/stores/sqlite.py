@@ -30,6 +30,7 @@ from toolsearch.stores.entries import (
 )
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
+from toolsearch.support.sqlite_errors import FAILURES, code_of, is_damage
 
 __all__ = ["SqliteStore"]
 
@@ -109,14 +110,17 @@ class SqliteStore:
         rows = [(conversation_id, position + n, line) for n, line in enumerate(lines)]
         with self._writing() as connection:
             row = connection.execute("SELECT facts FROM conversations WHERE id = ?", (conversation_id,)).fetchone()
-            if (found := row[0] if row else 0) != position:
+            found = row[0] if row else 0
+            if type(found) is not int:
+                raise self._damage(f"the conversation {conversation_id!r} has {found!r} facts")
+            if found != position:
                 raise wrong_position(conversation_id, position, found)
             if rows:
                 connection.executemany("INSERT INTO facts VALUES (?, ?, ?)", rows)
                 connection.execute(
                     "INSERT INTO conversations VALUES (?, ?, ?) ON CONFLICT (id) DO UPDATE "
                     "SET facts = excluded.facts, written_at = excluded.written_at",
-                    (conversation_id, position + len(rows), self._clock()),
+                    (conversation_id, position + len(rows), checks.time_of(self._clock)),
                 )
 
     def load(self, conversation_id: str) -> builtins.list[dict[str, Any]]:
@@ -130,7 +134,7 @@ class SqliteStore:
         for place, (position, line) in enumerate(rows):
             try:
                 fact = json.loads(line)
-            except (TypeError, ValueError):
+            except (TypeError, ValueError, RecursionError):
                 fact = None
             if position != place or not isinstance(fact, dict):
                 what = "is missing" if position != place else "cannot be read"
@@ -191,6 +195,8 @@ class SqliteStore:
                 "ORDER BY id LIMIT ?",
                 (prefix, prefix + chr(0x10FFFF) * 4, after, most),
             ).fetchall()
+        if odd := [row for row in rows if [*map(type, row)] != [str, int, float]]:
+            raise self._damage(f"it lists {odd[0]!r} as a conversation")
         return [StoredConversation(*row) for row in rows]
 
     def list(self, prefix: str = "", *, after: str = "", limit: int | None = None) -> builtins.list[str]:
@@ -285,7 +291,7 @@ class SqliteStore:
                 connection.execute("PRAGMA journal_mode = WAL")
                 return
             except sqlite3.OperationalError as error:
-                if _code(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
+                if code_of(error) != sqlite3.SQLITE_BUSY or time.monotonic() > until:
                     raise
                 time.sleep(0.01)
 
@@ -306,20 +312,22 @@ class SqliteStore:
         """Turns an error of SQLite into one that says what to do."""
         try:
             yield
-        except sqlite3.Error as error:
+        except FAILURES as error:
             raise self._failure(error) from error
 
-    def _failure(self, error: sqlite3.Error) -> ToolSearchError:
-        match _code(error):
+    def _failure(self, error: Exception) -> ToolSearchError:
+        if is_damage(error):
+            return self._damage(str(error))
+        match code_of(error):
             case sqlite3.SQLITE_CANTOPEN | sqlite3.SQLITE_READONLY | sqlite3.SQLITE_PERM | sqlite3.SQLITE_AUTH:
                 return SetupError(
                     f"the store {self.path!r} cannot be opened for writing ({error}): its folder must be there, and "
                     "this process must be allowed to write the file and its folder"
                 )
-            case sqlite3.SQLITE_NOTADB | sqlite3.SQLITE_CORRUPT:
+            case sqlite3.SQLITE_FULL | sqlite3.SQLITE_IOERR | sqlite3.SQLITE_NOLFS:
                 return StateError(
-                    f"the store {self.path!r} is damaged or not an SQLite file ({error}): restore it from a copy, or "
-                    "move it away to begin with an empty one"
+                    f"the store {self.path!r} cannot be written or read ({error}): look at the disk, which may be "
+                    "full. Nothing was stored; try again when there is room"
                 )
             case sqlite3.SQLITE_BUSY | sqlite3.SQLITE_LOCKED:
                 return StateError(
@@ -327,7 +335,16 @@ class SqliteStore:
                     "Nothing was stored; try again, or raise busy_seconds"
                 )
             case _:
-                return StateError(f"the store {self.path!r} cannot be used: {type(error).__name__}: {error}")
+                return StateError(
+                    f"the store {self.path!r} cannot be used: {type(error).__name__}: {error}. If it is damaged, "
+                    "restore it from a copy, or move it away to begin with an empty one"
+                )
+
+    def _damage(self, why: str) -> StateError:
+        return StateError(
+            f"the store {self.path!r} is damaged or not an SQLite file ({why}): restore it from a copy, or move it "
+            "away to begin with an empty one"
+        )
 
     @staticmethod
     def forked() -> None:
@@ -335,12 +352,6 @@ class SqliteStore:
         for store in _STORES:
             _INHERITED.append((store._writer, store._reader))
             store._reset()
-
-
-def _code(error: sqlite3.Error) -> int:
-    """The primary result code of SQLite; -1 for an error of the Python module."""
-    code = getattr(error, "sqlite_errorcode", None)
-    return -1 if code is None else code & 0xFF
 
 
 _STORES: weakref.WeakSet[SqliteStore] = weakref.WeakSet()

@@ -25,6 +25,7 @@ __all__ = [
     "shown",
     "table",
     "text",
+    "time_of",
     "whole",
     "wrong",
 ]
@@ -146,6 +147,14 @@ def having(option: str, value: object, wanted: str, *methods: str, none: str | b
 
 def _at(value: object, path: str) -> object:
     return reduce(lambda inner, name: getattr(inner, name, None), path.split("."), value)
+
+
+def time_of(clock: Callable[[], float]) -> float:
+    """What a clock of the program says; raises `SetupError` for what is no time, such as NaN or infinity."""
+    seconds: object = clock()
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool) or not math.isfinite(seconds):
+        raise SetupError(f"clock must give seconds since the epoch, as time.time() does, not {shown(seconds)}")
+    return seconds
 
 
 # -- several -----------------------------------------------------------------------------------------------------

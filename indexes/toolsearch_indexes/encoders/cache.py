@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolsearch.errors import SetupError
+from toolsearch.support.sqlite_errors import FAILURES, is_damage
 from toolsearch.support.text import clean
 from toolsearch_indexes.encoders import Encoder, as_encoder, encoded, not_finite, unit_rows, warm_up
 
@@ -37,7 +38,6 @@ FORMAT = 1  # of the file and of the keys; a file of a newer one is refused
 FILE = "vectors.sqlite3"
 _WAIT_SECONDS = 10  # for another process that is writing
 _KEYS = 500  # in one statement; every SQLite takes 999
-_DAMAGE = frozenset({sqlite3.SQLITE_ERROR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
 
 
 class CachedEncoder:
@@ -159,7 +159,7 @@ class _VectorFile:
                         for key, vector, checksum in rows
                         if isinstance(vector, bytes) and len(vector) == size and _checksum(key, vector) == checksum
                     )
-        except (sqlite3.Error, UnicodeError) as error:
+        except FAILURES as error:
             self._set_aside(error, before)
         return vectors
 
@@ -180,7 +180,7 @@ class _VectorFile:
                     connection.execute(oldest, (self._max_vectors,))
                     connection.execute("COMMIT")
                 return
-            except (OSError, sqlite3.Error, UnicodeError) as error:
+            except (OSError, *FAILURES) as error:
                 if not self._set_aside(error, before) or attempt == 2:
                     return
 
@@ -213,9 +213,7 @@ class _VectorFile:
 
     def _set_aside(self, error: Exception, before: tuple[int, int] | None) -> bool:
         """Sets a damaged file aside and returns whether it is gone; any other failure is only logged."""
-        code = getattr(error, "sqlite_errorcode", None)
-        damaged = isinstance(error, UnicodeError)  # SQLite's own message quotes the damaged bytes
-        if not damaged and (code is None or (code & 0xFF) not in _DAMAGE):
+        if not is_damage(error):
             if not self._has_warned:
                 self._has_warned = True
                 log.warning("the vector cache %s cannot be used, vectors are computed again: %s", self._path, error)

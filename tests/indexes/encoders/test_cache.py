@@ -293,6 +293,7 @@ def test_a_vector_that_changed_on_disk_is_encoded_again(change: str, tmp_path: P
 def test_whatever_bytes_change_no_garbage_is_served(
     tmp_path_factory: pytest.TempPathFactory, changes: list[tuple[int, bytes]]
 ) -> None:
+    """D13: one handler says what is damage, for this file and for that of a store."""
     folder = tmp_path_factory.mktemp("cache")
     file = filled(folder)
     content = bytearray(file.read_bytes())
