@@ -104,7 +104,6 @@ class ToolIndex(Protocol):
     def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> Sequence[Scored]: ...
 
 
-@runtime_checkable
 class PersistentIndex(Protocol):
     """Optional, for an index that is kept between programs: it is asked once to drop all tools but these."""
 
@@ -137,14 +136,12 @@ ToolRunner: TypeAlias = "Callable[[Tool, dict[str, Any], ToolContext], Any]"
 """Runs the tools that have no function of their own."""
 
 
-@runtime_checkable
 class VersionedVisibility(Protocol):
     """Optional, for a `Visibility`: answers are kept as long as `version()` gives the same value."""
 
     def version(self) -> Hashable: ...
 
 
-@runtime_checkable
 class ServerVisibility(Protocol):
     """Optional, for a `Visibility`: whether a caller may hear of a server that has not listed any tool yet.
 
@@ -154,7 +151,6 @@ class ServerVisibility(Protocol):
     def sees_server(self, server: str, caller: Caller | None, /) -> bool: ...
 
 
-@runtime_checkable
 class AsyncCallable(Protocol):
     """Optional, for the function of a tool: async code uses `call_async` in its place."""
 
@@ -236,7 +232,6 @@ class ToolLayer(Protocol):
     def around_tool(self, call: Call, /) -> ToolSteps: ...
 
 
-@runtime_checkable
 class StoreLayer(Protocol):
     """A layer that brings the store of the journals; it needs nothing else."""
 
@@ -253,7 +248,6 @@ or another one. It may yield again (a retry), or not at all (a refusal). For its
 """
 
 
-@runtime_checkable
 class NamedLayer(Protocol):
     """Optional: a layer takes the place of the default one with this name."""
 
@@ -261,7 +255,6 @@ class NamedLayer(Protocol):
     def name(self) -> str: ...
 
 
-@runtime_checkable
 class GateLayer(Protocol):
     """Optional: with `gate = True` a layer judges calls; if it raises, no call of the round runs.
 
@@ -272,7 +265,6 @@ class GateLayer(Protocol):
     def gate(self) -> bool: ...
 
 
-@runtime_checkable
 class BufferingLayer(Protocol):
     """Optional: with `buffers = True` a layer may change or refuse a reply, so no piece of it is shown early."""
 
@@ -287,14 +279,12 @@ class ReplyFilter(Protocol):
     def rest(self) -> Iterable[TextDelta]: ...
 
 
-@runtime_checkable
 class StreamingLayer(Protocol):
     """Optional: a layer gives a new `ReplyFilter` for each reply that is shown as it comes in."""
 
     def pieces(self) -> ReplyFilter: ...
 
 
-@runtime_checkable
 class RedactingLayer(Protocol):
     """Optional: the fact to keep in place of a fact, called before it is stored or shown. Quick, no side effects."""
 
@@ -317,7 +307,6 @@ class Model(Protocol):
     def __call__(self, request: CallModel, /) -> ModelAnswer: ...
 
 
-@runtime_checkable
 class NamedModel(Protocol):
     """Optional: the name under which the model's calls are billed."""
 
@@ -325,7 +314,6 @@ class NamedModel(Protocol):
     def name(self) -> str: ...
 
 
-@runtime_checkable
 class SchemaModel(Protocol):
     """Optional: with `takes_schema = True` the provider enforces `CallModel.schema`; other models read it as text."""
 
@@ -379,7 +367,6 @@ class JournalStore(Protocol):
     def list(self) -> Iterable[str]: ...
 
 
-@runtime_checkable
 class InMemoryStore(Protocol):
     """Optional: with `in_memory = True` a store never waits, so `arun` calls it without a thread."""
 
