@@ -8,12 +8,14 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from toolsearch import SetupError, ToolSearch, tool
 from toolsearch.events.facts import Answers, Noted, ToolWaiting, UserSaid
 from toolsearch.events.journal import stored
 from toolsearch.events.requests import Answer, CallModel, Deny, Paused, Waiting
-from toolsearch.layers import approval, interaction, timeout
+from toolsearch.layers import approval, interaction, limits, timeout
 from toolsearch.loop.agent import Agent
 from toolsearch.testing import ScriptedModel
 
@@ -332,6 +334,59 @@ def test_approvals_that_a_crash_cut_in_two_are_one_dialog_still(drive: Any) -> N
     other.store.append("s", 0, [stored(fact) for fact in journal[: asked + 1]])
     paused = drive(other, conversation_id="s")
     assert [each.id for each in paused.waiting] == ["l1", "i1"]
+
+
+ANSWERS: dict[str, Any] = {"given": "x", "nothing": None, "denied": Deny("no")}
+PLAYED = st.lists(  # rounds, each with calls of tools that ask, and how the person reacts to each
+    st.lists(st.tuples(st.sampled_from([*KINDS.values(), "gated"]), st.sampled_from([*ANSWERS, "raises"])), max_size=4),
+    max_size=6,
+)
+ASKS = {"question": "ask_user", "file": "upload_file", "image": "show_image", "gated": "look"}
+
+
+@given(
+    rounds=PLAYED,
+    order=st.permutations(["question", "file", "image", "gated"]),
+    a_round=st.integers(1, 3),
+    together=st.booleans(),
+)
+@settings(max_examples=80, deadline=None)
+def test_whatever_is_asked_a_round_has_its_budget_and_nobody_is_asked_in_vain_twice(
+    rounds: list[list[tuple[str, str]]], order: list[str], a_round: int, together: bool
+) -> None:
+    """PG-12, PG-13: in any order of layers, with any reaction; and every call has exactly one answer."""
+    reactions = {f"r{n}c{m}": how for n, calls in enumerate(rounds) for m, (_, how) in enumerate(calls)}
+    asked: list[Sequence[Waiting]] = []  # what was asked at once
+
+    def ask(waiting: Sequence[Waiting]) -> dict[str, Any]:
+        asked.append(waiting)
+        if any(reactions[each.id] == "raises" for each in waiting):
+            raise OSError("the window is gone")
+        return {each.id: ANSWERS[reactions[each.id]] if each.kind != "approval" else True for each in waiting}
+
+    layers: list[Any] = []
+    for kind in order:
+        if kind == "gated":
+            layers.append(approval(ask, when=["look"], a_round=a_round))
+        elif not together:
+            layers.append(interaction({ASKS[kind]: kind}, ask, a_round=a_round))
+    if together:
+        layers.append(interaction(KINDS, ask, a_round=a_round))
+    script = [
+        [(f"r{n}c{m}", ASKS[kind], {}) for m, (kind, _) in enumerate(calls)] or "Hm." for n, calls in enumerate(rounds)
+    ]
+    agent = Agent(ScriptedModel(*script), ToolSearch(TOOLS, mode="static"), layers=[*layers, limits(identical=None)])
+    agent.run("Go", conversation_id="s")
+
+    turn = agent.conversation("s").turn
+    assert {call.id for call in turn.calls} == set(turn.results), "every call has its answer"
+    for n in range(len(rounds)):
+        dialogs = [waiting for waiting in asked if waiting[0].id.startswith(f"r{n}c")]
+        assert sum(1 if waiting[0].kind == "approval" else len(waiting) for waiting in dialogs) <= a_round
+    vain: set[str] = set()  # the tools whose dialog gave nothing
+    for waiting in asked:
+        assert not vain & {each.name for each in waiting}
+        vain |= {each.name for each in waiting if turn.results[each.id].status in ("denied", "expired")}
 
 
 @pytest.mark.parametrize("layer", [interaction, approval])
