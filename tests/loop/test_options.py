@@ -346,7 +346,7 @@ WRONG: list[tuple[Callable[..., Any], dict[str, Any], tuple[str, ...]]] = [
     (taught, {"user": 5}, ("user", "5", "a str, or None")),
     (learned().forget, {"tool_ids": "pay"}, ("tool_ids", "as in ['pay']")),
     # a catalog
-    (Catalog, {"tools": "tools.json"}, ("tools", "'tools.json'", "functions, definitions", "read a file first")),
+    (Catalog, {"tools": "tools.json"}, ("tools", "'tools.json'", "functions, definitions", "read a file with")),
     (Catalog, {"tools": b"[]"}, ("tools", "b'[]'", "functions, definitions")),
     (Catalog, {"server": 5}, ("server must be a str or None, not 5",)),
     (Catalog, {"on_collision": []}, ("on_collision", "[]", "'quarantine', 'replace' or 'error'")),

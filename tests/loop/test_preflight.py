@@ -87,7 +87,7 @@ def test_its_wording_is_the_question_a_person_is_asked(drive: Any) -> None:
     bank = Bank(lambda call: Ready(f"Pay {call.arguments['who'].title()} 20 euros from the shared account?"))
     paused = drive(bank.agent([PAY], layers=[approval()]), "Pay", conversation_id="s")
     assert isinstance(paused, Paused)
-    assert paused.waiting[0].question == "Pay Ana 20 euros from the shared account?"
+    assert paused.waiting[0].question == "Pay Ana 20 euros from the shared account? (pay; conversation 's')"
 
 
 def test_its_wording_reaches_a_handler_in_this_process_too(drive: Any) -> None:
@@ -99,7 +99,7 @@ def test_its_wording_reaches_a_handler_in_this_process_too(drive: Any) -> None:
 
     bank = Bank(Ready("Really?"))
     drive(bank.agent([PAY], layers=[approval(ask)]), "Pay", conversation_id="s")
-    assert asked == ["Really?"]
+    assert asked == ["Really? (pay; conversation 's')"]
     assert bank.did == ["pay ana"]
 
 
@@ -198,7 +198,7 @@ def test_what_was_prepared_before_a_restart_is_not_prepared_again(drive: Any, sa
     assert not second.checked
     if isinstance(said, Ready):
         assert isinstance(result, Paused)
-        assert result.waiting[0].question == "Really?"
+        assert result.waiting[0].question == "Really? (pay; conversation 's')"
         drive(other, conversation_id="s", decisions={"c1": True})
         assert second.checked == [("execute", "pay")]
         assert second.did == ["pay ana"]
