@@ -16,7 +16,6 @@ from toolsearch_evals.cases import GROUP as DATASETS
 from toolsearch_evals.cases import Dataset, load
 from toolsearch_evals.check import problems
 from toolsearch_evals.cli_options import (
-    DEFAULT_INDEXES,
     DataOption,
     DatasetOption,
     FormatOption,
@@ -27,6 +26,7 @@ from toolsearch_evals.cli_options import (
     Split,
     SplitOption,
     check_folder_exists,
+    default_index,
     error_console,
     index_option,
     make_folder,
@@ -78,7 +78,7 @@ def ranking(
     *,
     data: DataOption = None,
     dataset: DatasetOption = None,
-    index: Annotated[list[str] | None, index_option("keyword and regex")] = None,
+    index: Annotated[list[str] | None, index_option("auto, which is hybrid or keyword")] = None,
     split: SplitOption = Split.all,
     samples: SamplesOption = None,
     examples: Annotated[
@@ -96,7 +96,7 @@ def ranking(
 ) -> None:
     """Measure how well indexes rank the labelled tools, and how often they answer requests that no tool can meet."""
     loaded = with_examples(read_labelled_sets(data, dataset, samples), examples, own=enriched)
-    names = index or DEFAULT_INDEXES
+    names = index or [default_index()]
     total = len(names) * sum(len(in_split(each.cases, split)) for each in loaded)
     with progress(total, error_console()) as tick:
         report = rank(loaded, names, split, tick)
@@ -141,7 +141,7 @@ def calibrate(
 ) -> None:
     """Fit the confidence of indexes on the splits train and dev, and judge it on test."""
     only_set = read_one_labelled_set(data, dataset, "confidence is fitted")
-    names = index or DEFAULT_INDEXES[:1]
+    names = index or ["keyword"]
     total = len(names) * len([case for case in only_set.cases if case.split])
     with progress(total, error_console()) as tick:
         report, entries = calibrate_indexes(only_set, names, tick)
@@ -156,7 +156,7 @@ def savings(
     *,
     data: DataOption = None,
     dataset: DatasetOption = None,
-    index: Annotated[list[str] | None, index_option("keyword and regex")] = None,
+    index: Annotated[list[str] | None, index_option("auto, which is hybrid or keyword")] = None,
     mode: Annotated[
         list[str] | None,
         typer.Option(help="How found tools reach the model: append or bridge; may be repeated.", show_default="append"),
@@ -198,7 +198,7 @@ def savings(
     """Count the tokens of whole conversations by number of tools: with every tool sent, and with search."""
     only_set = read_one_labelled_set(data, dataset, "savings are measured")
     plan = SweepPlan(
-        indexes=tuple(index or DEFAULT_INDEXES),
+        indexes=tuple(index or [default_index()]),
         modes=read_modes(mode),
         wires=tuple(wire or SweepPlan.wires),
         sizes=tuple(read_sizes(sizes)) if sizes else (),
@@ -258,11 +258,11 @@ def speed(
     print_report(report, form, out)
 
 
-@app.command(epilog=example("derive --tools 10000 --seed 1 --out build/derived"))
+@app.command(epilog=example("derive --size 10000 --seed 1 --out build/derived"))
 def derive(
     *,
     out: Annotated[Path, typer.Option("--out", callback=make_folder, help="The folder for the derived data set.")],
-    tools: Annotated[
+    size: Annotated[
         int, typer.Option(min=1, help="How many tools the data set gets, including the given ones.")
     ] = 10_000,
     seed: Annotated[int, typer.Option(help="The same seed gives the same files.")] = 1,
@@ -270,7 +270,7 @@ def derive(
     dataset: DatasetOption = None,
 ) -> None:
     """Make a larger catalog, for measuring speed and scale, from a given one and a seed; it is marked as derived."""
-    files = write_derived_set(read_sets(data, dataset)[0], tools, seed, out)
+    files = write_derived_set(read_sets(data, dataset)[0], size, seed, out)
     error_console().print(Text(f"Written: {', '.join(str(file) for file in files)}"))
 
 

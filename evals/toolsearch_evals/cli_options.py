@@ -13,7 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from toolsearch import SetupError
+from toolsearch import SetupError, open_index
 from toolsearch.catalog import Examples
 from toolsearch_evals.cases import Dataset, dataset_names, load, only, read_samples, require_gold, unknown_dataset
 from toolsearch_evals.forms import FORMS, write
@@ -22,7 +22,6 @@ from toolsearch_evals.savings import Mode
 from toolsearch_evals.terminal import show
 
 __all__ = [
-    "DEFAULT_INDEXES",
     "DataOption",
     "DatasetOption",
     "FormatOption",
@@ -33,6 +32,7 @@ __all__ = [
     "Split",
     "SplitOption",
     "check_folder_exists",
+    "default_index",
     "error_console",
     "index_option",
     "make_folder",
@@ -133,7 +133,11 @@ SamplesOption = Annotated[
         show_default="all cases",
     ),
 ]
-DEFAULT_INDEXES = ("keyword", "regex")
+
+
+def default_index() -> str:
+    """The index that `toolsearch search` and a `ToolSearch` use, under the name of the one that `auto` opens here."""
+    return open_index("auto").name
 
 
 def read_sizes(sizes: str) -> list[int]:

@@ -148,7 +148,7 @@ _CARD = """\
 **These tools are derived**, not written and not collected: {made} of {tools} were made up by a command from the {given}
 of `{from}`, for measuring speed and scale.
 
-    toolsearch eval derive --dataset {from} --tools {tools} --seed {seed}
+    toolsearch eval derive --dataset {from} --size {tools} --seed {seed}
 
 Servers are copied under coined names; verbs, objects and three words in ten of each description come from tools of
 another server. Each such tool has `"derived": true` in its `_meta`, next to the id of the tool it was made from.

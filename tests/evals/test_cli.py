@@ -63,7 +63,7 @@ def test_indexes_are_compared_and_the_cases_that_differ_written(tmp_path: Path) 
 
 
 def test_a_derived_set_can_be_measured_on(tmp_path: Path) -> None:
-    run("derive", "--tools", "1500", "--seed", "1", "--out", str(tmp_path / "more"))
+    run("derive", "--size", "1500", "--seed", "1", "--out", str(tmp_path / "more"))
     assert "1,500 tools" in run("datasets", "check", "--data", str(tmp_path / "more"))
     out = run("speed", "--data", str(tmp_path / "more"), "--sizes", "60", "--queries", "2", "--index", "keyword")
     assert "keyword at 60 tools" in out
@@ -82,7 +82,7 @@ def test_the_demo_searches_and_shows_a_table_and_a_chart() -> None:
     plan = replace(PLAN, sizes=(5, 50), seeds=1, conversations=2)
     report = demo(load("commons")[0], Console(file=said, width=80), Console(file=io.StringIO()), plan)
     told = said.getvalue()
-    for shown in ("stripe/create_refund", "gitlab/retry_pipeline_job", "jira/createIssue", "█", "fewer tokens"):
+    for shown in ("stripe/create_refund", "gitlab/retry_pipeline_job", "slack/slack_post_message", "█", "fewer tokens"):
         assert shown in told
     assert max(map(len, told.splitlines())) <= 80
     assert report.kind == "savings"
@@ -128,7 +128,7 @@ def test_the_help_of_a_command_shows_defaults_and_ends_with_an_example_that_pars
         (["ranking", "--index", "keyword:static"], "the index 'keyword' takes no encoder"),
         (["compare", "keyword", "keyword"], "are the same index"),
         (["compare", "keyword", "oracle"], "there is no index 'oracle'"),
-        (["derive", "--tools", "5", "--out", "more"], "5 need not be derived"),
+        (["derive", "--size", "5", "--out", "more"], "5 need not be derived"),
         (["ranking", "--data", "."], "has no tools.jsonl"),
         (["ranking", "--data", "bare"], "'bare' has no labelled case"),
         (["calibrate", "--fits", "nowhere/fits.json"], "there is no folder 'nowhere' to write 'fits.json' into"),

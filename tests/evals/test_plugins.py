@@ -206,7 +206,7 @@ def test_an_installed_folder_is_a_data_set_by_its_name(install: Install, tmp_pat
     assert told["tables"][0]["rows"][0]["R@5"] == 1
     assert "mails: installed by 'post'." in run("datasets", "list")
     assert run("datasets", "check", "--dataset", "mails") == "mails/cases: 2 tools, 2 cases: in order\n"
-    run("derive", "--dataset", "mails", "--tools", "4", "--out", str(tmp_path / "more"))
+    run("derive", "--dataset", "mails", "--size", "4", "--out", str(tmp_path / "more"))
     assert len(load(tmp_path / "more")[0].definitions) == 4
 
 
