@@ -104,7 +104,7 @@ def is_part(value: object) -> bool:
         return False
     return kind is JsonPart or all(
         isinstance(item := getattr(value, each.name), str) or (item is None and each.default is None)
-        for each in fields(kind)
+        for each in fields(_KINDS[_NAMES[kind]])
     )
 
 
