@@ -1,11 +1,13 @@
 """What tools are called: base names, names a provider accepts, exact look-ups and near misses."""
 
 import time
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolsearch import Catalog
 from toolsearch.catalog.names import LEGAL, Names, base_name, provider_name, squashed
 
 
@@ -89,3 +91,56 @@ def test_a_look_up_of_a_very_long_name_takes_no_time() -> None:
     names.exact("create_issue_" * 10_000)
     base_name("a__" * 10_000, "a")
     assert time.perf_counter() - started < 1
+
+
+# -- names like those of other servers -------------------------------------------------------------------------------
+
+
+def flagged(catalog: Catalog) -> list[str]:
+    return sorted(tool.id for tool in catalog.suspicious)
+
+
+@pytest.mark.parametrize(("one", "other"), [
+    (("bank", "send_money"), ("evil", "Send-Money")), (("bank", "send_money"), ("evil", "sendmoney")),
+    (("bank", "send_money"), (None, "SEND.MONEY")), (("bank", "send_money"), ("evil", "mcp__bank__send_money")),
+    (("bank", "send_money"), ("evil", "bank.send_money")), (("a_b", "c"), ("a", "b_c")),
+    (("bank", "x"), ("b_ank", "X")),
+])  # fmt: skip
+def test_D3_folded_collisions_between_servers_are_flagged_in_any_order(one: Any, other: Any, caplog: Any) -> None:
+    """D3: when the catalog is filled, when one comes later, and no longer when one has left."""
+    tools = [{"name": name, "server": server, "description": "x"} for server, name in (one, other)]
+    for first, second in (tools, tools[::-1]):
+        together, later = Catalog([first, second]), Catalog([first])
+        assert flagged(later) == []
+        later.add(second)
+        assert flagged(together) == flagged(later) == sorted(tool.id for tool in together)
+        assert all(tool.flags == ("look-alike",) for tool in together)
+        later.remove(next(tool.id for tool in later if tool.name == second["name"]))
+        assert flagged(later) == []
+    assert "2 tools have a name like a tool of another server, but for case and signs" in caplog.text
+
+
+def test_D3_one_name_of_several_servers_and_spellings_of_one_server_are_not_flagged() -> None:
+    catalog = Catalog([{"name": n, "server": s} for n, s in (
+        ("search", "a"), ("search", "b"), ("send_mail", "c"), ("SendMail", "c"), ("a__read", "a"), ("b__read", "b"),
+        ("c#", "c"), ("c", "d"),
+    )])  # fmt: skip
+    assert flagged(catalog) == []
+
+
+def test_D3_a_flag_changes_no_digest_and_is_announced_with_what_came() -> None:
+    catalog = Catalog([{"name": "send_money", "server": "bank"}])
+    before, heard = catalog["bank/send_money"], []
+    catalog.subscribe(heard.append)
+    catalog.add({"name": "Send-Money", "server": "evil"})
+    assert catalog["bank/send_money"] == before
+    (change,) = heard
+    assert [(tool.id, tool.flags) for tool in change.added] == [("evil/Send-Money", ("look-alike",))]
+    assert not change.removed
+
+
+def test_thousands_of_spellings_by_one_server_cost_no_square() -> None:
+    """They are counted, not compared in pairs."""
+    sources = [{"name": "a" + "_" * n + "b", "server": "evil"} for n in range(1, 401)]
+    catalog = Catalog([*sources, {"name": "ab", "server": "bank"}])
+    assert len(catalog.suspicious) == 401

@@ -311,13 +311,13 @@ class Catalog:
             try:
                 yield step
             finally:
-                changed = bool(step.added or step.removed)
-                if changed or step.replaced:
-                    self._roster = step.draft.roster(self.version + changed)
+                before, change = self._roster, Change()
+                if step.added or step.removed or step.replaced:
+                    self._roster, change = step.finish(before.version)
                 for source, error in step.refused:
                     self._quarantine.add(source, error)
-                if changed:
-                    self._announce(Change(tuple(step.added.values()), tuple(step.removed)))
+                if self._roster.version > before.version:
+                    self._announce(change)
 
     def _take(self, new: Tool, source: object, step: Step) -> Tool | None:
         """Puts one tool in, where its id is free or may be taken; returns the tool that is then there, if it fits."""

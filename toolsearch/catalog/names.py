@@ -122,9 +122,10 @@ def spellings_of(name: str, tool_id: str, server: str | None) -> tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """The names of one tool: to the letter, folded, their letters and digits, and a sketch of their trigrams."""
+    """The names of one tool: to the letter, these folded, all folded, their letters and digits, a sketch of them."""
 
     exact: tuple[str, ...]
+    own: frozenset[str]
     folded: frozenset[str]
     keys: tuple[str, ...]
     sketch: int
@@ -149,7 +150,8 @@ class Names:
         every = (*exact, *filter(None, others))
         keys = tuple(dict.fromkeys(map(name_key, every)))
         sketch = _sketch(frozenset().union(*map(_trigrams, keys)))
-        self._entries[tool_id] = _Entry(exact, frozenset(map(folded, every)) - {""}, keys, sketch)
+        own, all_folded = (frozenset(map(folded, names)) - {""} for names in (exact, every))
+        self._entries[tool_id] = _Entry(exact, own, all_folded, keys, sketch)
         for key in keys:
             self._ids[key] = (*self._ids.get(key, ()), tool_id)
 
@@ -169,6 +171,14 @@ class Names:
         """Ids of the tools whose name this is in any case and with any signs between its words, sorted."""
         wanted = folded(text)
         return sorted(i for i in self._ids.get(name_key(text), ()) if wanted in self._entries[i].folded)
+
+    def folds_of(self, tool_id: str) -> frozenset[str]:
+        """The names of a tool to the letter, folded."""
+        return self._entries[tool_id].own
+
+    def with_fold(self, fold: str) -> list[str]:
+        """Ids of the tools that have a name, other than the base name, that is this when it is folded."""
+        return [i for i in self._ids.get(name_key(fold), ()) if fold in self._entries[i].own]
 
     def alike(self, text: str) -> list[str]:
         """Ids of the tools with a name of the same letters and digits, whatever signs there are, sorted."""

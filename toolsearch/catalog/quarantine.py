@@ -31,7 +31,7 @@ class Quarantine:
     """The definitions of a catalog that were set aside, in order, each once."""
 
     def __init__(self) -> None:
-        self._entries: list[Quarantined] = []
+        self._entries: dict[Quarantined, None] = {}  # in order
 
     @property
     def entries(self) -> tuple[Quarantined, ...]:
@@ -43,7 +43,7 @@ class Quarantine:
         reason = str(error) if known else f"reading the definition failed: {type(error).__name__}: {error}"
         entry = Quarantined(clean(_name_of(source)[:NAME_CHARACTERS]), clean(reason[:REASON_CHARACTERS]), source)
         if entry not in self._entries:
-            self._entries.append(entry)
+            self._entries[entry] = None
             log.warning("quarantined %r: %s", entry.name, entry.reason)
 
     def __len__(self) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from toolsearch.catalog.names import Names, provider_name, spellings_of
+from toolsearch.catalog.names import Names, folded, provider_name, spellings_of
+from toolsearch.catalog.sanitising import LOOK_ALIKE
 from toolsearch.catalog.tools import Tool
 
 __all__ = ["Draft", "Roster"]
@@ -109,6 +111,44 @@ class Draft:
         else:
             del self.namesakes[tool.name]
 
+    def flag_look_alikes(self, folds: Iterable[str]) -> list[str]:
+        """Flags the tools that have a name like one of another server's tool, and takes the flag off others.
+
+        `folds` are the folded names of the tools that came and left. Returns the ids of those that are flagged anew.
+        """
+        alike: dict[str, frozenset[str]] = {}
+        anew = []
+        for tool_id in sorted({i for fold in folds for i in self.names.with_fold(fold)}):
+            for fold in self.names.folds_of(tool_id) - alike.keys():
+                alike[fold] = _look_alikes([self.tools[i] for i in self.names.with_fold(fold)], fold)
+            tool = self.tools[tool_id]
+            is_alike = any(tool_id in alike[fold] for fold in self.names.folds_of(tool_id))
+            if is_alike != (LOOK_ALIKE in tool.flags):
+                others = tuple(flag for flag in tool.flags if flag != LOOK_ALIKE)
+                self.tools[tool_id] = replace(tool, flags=(*others, LOOK_ALIKE) if is_alike else others)
+                anew += [tool_id] if is_alike else []
+        return anew
+
     def roster(self, version: int) -> Roster:
         """The finished state."""
         return Roster(version, MappingProxyType(self.tools), MappingProxyType(self.namesakes), self.names)
+
+
+def _look_alikes(tools: Sequence[Tool], fold: str) -> frozenset[str]:
+    """The ids of the tools that share a folded name with a tool of another server.
+
+    Tools of one name to the letter are no look-alikes: each server may have its `search`, and a model is shown distinct
+    names. Counted, not compared in pairs: a server may list thousands of spellings.
+    """
+    by_name = {tool.id: tool.name for tool in tools if folded(tool.name) == fold}
+    servers = Counter(tool.server for tool in tools)
+    names = Counter(by_name.values())
+    both = Counter((tool.server, by_name[tool.id]) for tool in tools if tool.id in by_name)
+    found = set()
+    for tool in tools:
+        others = len(tools) - servers[tool.server]
+        if (name := by_name.get(tool.id)) is not None:
+            others -= names[name] - both[tool.server, name]
+        if others > 0:
+            found.add(tool.id)
+    return frozenset(found)

@@ -10,15 +10,17 @@ from toolsearch.schemas.references import DATA
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
-__all__ = ["FLAGS", "TEXT_CHARACTERS", "clean_schema", "clean_text", "hostile"]
+__all__ = ["FLAGS", "LOOK_ALIKE", "TEXT_CHARACTERS", "clean_schema", "clean_text", "hostile"]
 
 TEXT_CHARACTERS = 20_000  # of one text of a tool, such as its description, that are read; its end says that it was cut
 
+LOOK_ALIKE = "look-alike"  # of a name, and set by the catalog, which knows the others
 FLAGS = {
     "hidden-comment": "an HTML comment, which a person reading the rendered text does not see, was removed",
     "invisible-characters": "zero-width, bidirectional or control characters were removed",
     "instructions": "the text addresses the model instead of describing the tool",
     "keyword-stuffing": "words are repeated or lined up to win searches",
+    LOOK_ALIKE: "a tool of another server has the same name but for case and signs",
 }
 
 _FUNCTION_WORDS = frozenset("a an and as at be by for from if in is it of on or that the this to with you".split())
