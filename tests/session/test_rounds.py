@@ -284,6 +284,7 @@ def test_K19_siblings_a_role_that_comes_back_and_a_compaction_between() -> None:
 
 
 def test_K19_siblings_what_is_away_counts_for_no_cap_and_comes_back_within_it() -> None:
+    """No tool that was found meanwhile leaves for it."""
     catalog = Catalog()
     catalog.sync([defined(f"a{n}") for n in range(3)], server="a")
     catalog.extend([defined(f"b{n}") for n in range(3)])
@@ -296,7 +297,9 @@ def test_K19_siblings_what_is_away_counts_for_no_cap_and_comes_back_within_it() 
     session.handle(search("b"))
     assert len(session.tools()) == 4
     catalog.sync([defined(f"a{n}") for n in range(3)], server="a")
-    assert len(session.tools()) == 4
+    assert [each.name for each in session.tools()] == ["search_tools", "b0", "b1", "b2"]
+    assert session.unload(["b1"]) == ("b1",)
+    assert [each.name for each in session.tools()] == ["search_tools", "b0", "b2", "a0"]
 
 
 # -- what a model is told ----------------------------------------------------------------------------------------------

@@ -202,8 +202,19 @@ class LoadedTools:
         return tuple(leaving)
 
     def take_back(self) -> None:
-        """Loads found tools again that were gone and are back, such as those of a server that was away."""
-        if back := [i for i in self._away if self.live(i) is not None]:
+        """Loads found tools again that were gone and are back, such as those of a server that was away.
+
+        They take only the room that is left: no other tool leaves for them.
+        """
+        if not self._away:
+            return
+        back: list[str] = []
+        tokens = sum(map(definition_tokens, self.found.values())) if self.most_tokens < math.inf else 0
+        for tool in filter(None, map(self.live, self._away)):
+            tokens += definition_tokens(tool) if self.most_tokens < math.inf else 0
+            if len(self.found) + len(back) < self.room and tokens <= self.most_tokens:
+                back.append(tool.id)
+        if back:
             self.reveal(back)
             self.notices.append(f"available again: {', '.join(self._names[i] for i in back)}")
 
