@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -217,6 +218,12 @@ class Chatty(Plain):
         return super().results_for(answered) or [{"by": "tool", "text": "nothing"}]
 
 
+class FirstPart(Plain):
+    def results_for(self, answered: Any) -> Any:
+        shown = [(c, replace(r, content=r.parts[0].text) if r.parts else r) for c, r in answered]
+        return super().results_for(shown)
+
+
 class Unclean(Plain):
     def results_for(self, answered: Any) -> Any:
         return [{"by": "tool", "id": call.id, "text": result.content} for call, result in answered]
@@ -255,6 +262,7 @@ class Silent:
         (Disordered, "does not keep the order"),
         (Indexing, "results_for|raises TypeError"),
         (Chatty, "messages where nothing was called"),
+        (FirstPart, "results_for loses or repeats text around an image"),
         (Unclean, "results_for gives what cannot be sent"),
     ],
 )

@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
-from toolsearch.calls import Status, ToolCall, ToolResult
+from toolsearch.calls import ImagePart, Status, TextPart, ToolCall, ToolResult
+from toolsearch.calls.parts import text_of_parts
 from toolsearch.events.facts import Reply, TextDelta, UserSaid
 from toolsearch.events.requests import CallModel, Finished
 from toolsearch.loop.agent import Agent
@@ -265,6 +266,15 @@ def _carries_results(wire: Wire) -> None:
         wire.results_for(iter(answered)) == messages, "results_for needs a list: any iterable will do", "an iterator"
     )
     require(not wire.results_for([]), "results_for gives messages where nothing was called", "results_for([])")
+    image = ImagePart("iVBORw0KGgoAAAAN", "image/png")
+    parts = (TextPart("begins"), image, TextPart("ends"))
+    result = ToolResult("c", "look", "ok", text_of_parts(parts), parts=parts)
+    with guarded("a result with an image"):
+        messages = wire.results_for([(ToolCall("c", "look"), result)])
+    see = f"a result of two texts with an image between them gave {shown(messages)}"
+    require(is_sendable(messages), "results_for gives what cannot be sent, for a result with an image", see)
+    told = " ".join(_texts(messages))
+    require(told.count("begins") == told.count("ends") == 1, "results_for loses or repeats text around an image", see)
     for content in _CONTENTS:
         with guarded(f"the result {shown(content)}"):
             messages = wire.results_for([(ToolCall("c", "look"), ToolResult("c", "look", "ok", content))])
