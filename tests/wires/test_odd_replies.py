@@ -7,7 +7,6 @@ import anthropic as anthropic_sdk
 import openai
 import pytest
 
-from tests.torture.wires import replies, streams
 from toolsearch import Agent, ReplyError, ToolCall, ToolSearch, tool
 from toolsearch.events.facts import Reply, TextDelta, ToolReturned, Usage
 from toolsearch.events.requests import CallModel
@@ -550,9 +549,3 @@ def test_pieces_are_shown_as_they_come() -> None:
 def test_a_gateway_that_sends_a_whole_reply_as_one_chunk_is_read() -> None:
     reply = ask(openai_chat, [chat("tool_calls", tool_calls=[chat_call(KIEL)])])
     assert [(call.name, call.arguments) for call in reply.calls] == [("get_tide", KIEL)]
-
-
-def test_random_replies_and_streams_break_nothing() -> None:
-    """Only `SetupError` and `ReplyError` are raised; `make torture` tries many more."""
-    assert replies(400, 3).violations == []
-    assert streams(60, 3).violations == []

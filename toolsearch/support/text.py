@@ -27,9 +27,9 @@ def clean(text: str) -> str:
 
 def clean_json(value: object) -> Any:
     """A copy of a JSON value with every text in it cleaned; numbers that JSON cannot hold become text."""
-    if isinstance(value, str):
+    if type(value) is str:
         return clean(value)
-    return _copied(value, _clean_scalar) if isinstance(value, Mapping | list | tuple) else _clean_scalar(value)
+    return _copied(value, _clean_scalar)
 
 
 def _clean_scalar(value: object) -> Any:
@@ -50,25 +50,30 @@ def _copied(value: object, scalar: Callable[[object], Any]) -> Any:
     """
     waiting: list[tuple[Any, Any, int]] = []  # a list or an object, its copy that is still empty, and its level
 
-    def copy(item: object, level: int) -> Any:
-        new: Any = {} if isinstance(item, Mapping) else [] if isinstance(item, list | tuple) else None
-        if new is None:
-            other = scalar(item)
-            # What it was made into, such as the fields of a model, is copied as well.
-            return copy(other, level + 1) if isinstance(other, Mapping | list | tuple) else other
-        if level > DEEPEST:
-            raise ValueError(f"it is nested more than {DEEPEST} levels deep, or contains itself")
-        waiting.append((item, new, level + 1))
-        return new
+    def copy(item: Any, level: int) -> Any:
+        kind = type(item)
+        if kind is str:
+            return item if item.isascii() else clean(item)
+        if item is None or kind is bool or (kind is int and item.bit_length() <= LONG_BITS):
+            return item
+        if kind is dict or kind is list or isinstance(item, Mapping | list | tuple):
+            if level > DEEPEST:
+                raise ValueError(f"it is nested more than {DEEPEST} levels deep, or contains itself")
+            new: Any = {} if kind is dict or isinstance(item, Mapping) else []
+            waiting.append((item, new, level + 1))
+            return new
+        other = scalar(item)
+        # What it was made into, such as the fields of a model, is copied as well.
+        return copy(other, level + 1) if isinstance(other, Mapping | list | tuple) else other
 
     root = copy(value, 1)
     while waiting:
         original, new, level = waiting.pop()
-        if isinstance(new, dict):
+        if type(new) is dict:
             for key, item in original.items():
-                new[clean(str(key))] = clean(item) if type(item) is str else copy(item, level)
+                new[key if type(key) is str and key.isascii() else clean(str(key))] = copy(item, level)
         else:
-            new.extend([clean(item) if type(item) is str else copy(item, level) for item in original])
+            new.extend([copy(item, level) for item in original])
     return root
 
 
@@ -83,6 +88,8 @@ def _long(number: int) -> int | str:
 
 def plain_json(value: object) -> Any:
     """A copy as plain JSON, as `clean_json`; what JSON cannot hold (models, enums, sets, bytes) is as in `text_of`."""
+    if type(value) is str:
+        return clean(value)
     if value is None or isinstance(value, str | int | float):
         return _clean_scalar(value)
     return _copied(value, _plain_scalar)

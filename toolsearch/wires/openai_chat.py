@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeAlias
 
 from toolsearch.calls import ToolCall, ToolResult
 from toolsearch.catalog.tools import Shown
@@ -22,7 +22,7 @@ from toolsearch.events.requests import CallModel
 from toolsearch.events.stops import with_cut_end
 from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.schemas.export import exported, shortened
-from toolsearch.schemas.json_values import read_repeated
+from toolsearch.schemas.json_values import read_json, read_repeated
 from toolsearch.schemas.parallel_calls import inner_calls
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
@@ -49,6 +49,7 @@ WIRE = "openai_chat"
 # Replies of other formats, by their `object` or `type`. Read as Chat Completions, they would seem to call nothing.
 OTHERS = {"response": "OpenAI Responses", "message": "Anthropic Messages: use toolsearch.wires.anthropic"}
 
+Function: TypeAlias = tuple[str, JsonObject]  # the id of a call, and its name and arguments
 TOO_DEEP = '{"unparsed": "arguments that are nested too deeply"}'
 DESCRIPTION_CHARACTERS = 1_024  # the provider refuses a request with a longer one
 
@@ -70,20 +71,23 @@ def definition(shown: Shown, description_characters: int = DESCRIPTION_CHARACTER
 
 def message_from(reply: object) -> dict[str, Any]:
     """The assistant's message of a reply (an SDK object or its dict), ready to be sent back with the history."""
-    message = _message(reply)
+    return _kept(_message(reply), _functions(reply))
+
+
+def _kept(message: JsonObject, functions: list[Function]) -> dict[str, Any]:
     kept: dict[str, Any] = {"role": "assistant", "content": message.get("content")}
     if message.get("refusal") is not None:
         kept["refusal"] = message["refusal"]
     if isinstance(audio := message.get("audio"), Mapping):
         kept["audio"] = {"id": audio.get("id")}
-    if calls := _functions(reply):
+    if functions:
         kept["tool_calls"] = [
             {
                 "id": call_id,
                 "type": "function",
                 "function": {"name": legal_name(f.get("name")), "arguments": _valid_json(f.get("arguments"))},
             }
-            for call_id, f in calls
+            for call_id, f in functions
         ]
         if isinstance(parts := kept["content"], list):  # some gateways leave Anthropic's block of a call there too
             rest = [part for part in parts if not (isinstance(part, Mapping) and part.get("type") == "tool_use")]
@@ -96,8 +100,12 @@ def message_from(reply: object) -> dict[str, Any]:
 
 def calls_in(reply: object) -> list[ToolCall]:
     """The calls of a reply, in the model's order; a missing or repeated id is replaced."""
-    calls = [ToolCall(call_id, str(f.get("name") or ""), f.get("arguments")) for call_id, f in _functions(reply)]
-    return list(with_cut_end(calls, _stop(fields_of(reply))))
+    return _calls(_functions(reply), _stop(fields_of(reply)))
+
+
+def _calls(functions: list[Function], stop: str) -> list[ToolCall]:
+    calls = [ToolCall(call_id, str(f.get("name") or ""), f.get("arguments")) for call_id, f in functions]
+    return list(with_cut_end(calls, stop))
 
 
 def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[str, Any]]:
@@ -181,18 +189,18 @@ def reply_from(reply: object) -> Reply:
     plain = fields_of(reply)
     message = _message(plain)
     _refuse_errors(plain)
-    usage = plain.get("usage")
+    functions, stop, usage = _functions(plain), _stop(plain), plain.get("usage")
     cached = count_in(usage, "prompt_tokens_details", "cached_tokens")
     spoken = mapping(message.get("audio")).get("transcript")
     return Reply(
         text=_text(message.get("content")) or _text(message.get("refusal")) or _text(spoken),
-        calls=tuple(calls_in(plain)),
+        calls=tuple(_calls(functions, stop)),
         usage=Usage(count_in(usage, "prompt_tokens"), cached, count_in(usage, "completion_tokens")),
         reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),
-        raw=message_from(plain),
+        raw=_kept(message, functions),
         wire=WIRE,
         model=str(plain.get("model") or ""),
-        stop=_stop(plain),
+        stop=stop,
     )
 
 
@@ -278,7 +286,7 @@ def _mappings(value: object) -> list[JsonObject]:
     return [item for item in value if isinstance(item, Mapping)] if isinstance(value, list) else []
 
 
-def _functions(reply: object) -> list[tuple[str, JsonObject]]:
+def _functions(reply: object) -> list[Function]:
     """Id and function of each call, the same for everything that reads the reply."""
     calls = _mappings(_message(reply).get("tool_calls"))
     reply_id = reply.get("id") if isinstance(reply, Mapping) else getattr(reply, "id", None)
@@ -307,19 +315,13 @@ def _valid_json(arguments: object) -> str:
     text = clean(arguments) if isinstance(arguments, str) else ""
     if not text.strip() or text.strip() == "null":
         return "{}"
-    try:
-        value = read_repeated(text)
-        cleaned = plain_json(value)
-    except (ValueError, RecursionError):
-        value = cleaned = None
-    if not isinstance(value, dict):
-        return json.dumps({"unparsed": text}, ensure_ascii=False)
-    return text if cleaned == value and _is_json(text) else json.dumps(cleaned, ensure_ascii=False)
-
-
-def _is_json(text: str) -> bool:
-    try:
-        json.loads(text)
-    except (ValueError, RecursionError):
-        return False
-    return True
+    for read in (read_json, read_repeated):
+        try:
+            value = read(text)
+            cleaned = plain_json(value)
+        except (ValueError, RecursionError):
+            continue
+        if not isinstance(value, dict):
+            break
+        return text if read is read_json and cleaned == value else json.dumps(cleaned, ensure_ascii=False)
+    return json.dumps({"unparsed": text}, ensure_ascii=False)
