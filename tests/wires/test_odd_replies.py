@@ -7,7 +7,7 @@ import anthropic as anthropic_sdk
 import openai
 import pytest
 
-from toolsearch import Agent, ReplyError, ToolCall, ToolSearch, tool
+from toolsearch import Agent, ReplyError, ToolCall, ToolResult, ToolSearch, tool
 from toolsearch.events.facts import Reply, TextDelta, ToolReturned, Usage
 from toolsearch.events.requests import CallModel
 from toolsearch.layers import is_transient, retry
@@ -502,6 +502,13 @@ def test_J36_an_option_that_is_none_is_left_out(wire: Any) -> None:
     assert client.requests[0].keys().isdisjoint({"stream_options", "temperature", "seed"})
     assert client.requests[0]["top_p"] == 0.5
     assert client.requests[0]["stream"] is True
+
+
+@pytest.mark.parametrize("wire", [openai_chat, anthropic])
+@pytest.mark.parametrize("content", ["", " \n"])
+def test_J25_a_blank_result_of_a_loop_of_ones_own_is_told_like_none(wire: Any, content: str) -> None:
+    messages = wire.results_for([(ToolCall("a", "look"), ToolResult("a", "look", "ok", content))])
+    assert "Done; the tool returned nothing." in json.dumps(messages)
 
 
 def nested(levels: int, kind: type = list) -> Any:

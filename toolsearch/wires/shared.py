@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Protocol
 
 from toolsearch.calls import ToolCall, ToolResult
@@ -14,21 +15,24 @@ from toolsearch.protocols import AsyncReplyStream, ReplyStream
 from toolsearch.support import checks
 from toolsearch.support.checks import wrong
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean
+from toolsearch.support.text import NOTHING, clean
 
 __all__ = ["Pieces", "answered_calls", "distinct_ids", "fields_of", "read_answer"]
 
 
 def answered_calls(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[tuple[ToolCall, ToolResult]]:
-    """Calls, each with its result; raises `SetupError` for anything else, such as a result that was not awaited."""
+    """Calls, each with its result; raises `SetupError` for anything else, such as a result that was not awaited.
+
+    A blank content becomes the text for nothing: some providers refuse it, and then every later request.
+    """
     wanted = "pairs of a ToolCall and its ToolResult, as in [(call, session.handle(call))]"
     if not isinstance(answered, Iterable):
         raise checks.wrong("answered", wanted, answered)
-    pairs = list(answered)
-    for pair in pairs:
+    pairs: list[tuple[ToolCall, ToolResult]] = []
+    for pair in answered:
         match pair:
-            case (ToolCall(), ToolResult()):
-                pass
+            case (ToolCall() as call, ToolResult() as result):
+                pairs.append((call, result if result.content.strip() else replace(result, content=NOTHING)))
             case _:
                 raise checks.wrong("answered", wanted, pair)
     return pairs
