@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Unpack
@@ -304,7 +304,7 @@ class Catalog:
     # -- inside --------------------------------------------------------------------------------------------------
 
     @contextmanager
-    def _step(self) -> Iterator[Step]:
+    def _step(self) -> Generator[Step]:
         """A change: made on a draft, put in place at once, and announced; also as far as it came before it raised."""
         with self._changing:
             step = Step(self._roster.draft())

@@ -44,7 +44,7 @@ class PlannedReply:
 def _joined(call: ToolCall, results: list[ToolResult]) -> ToolResult:
     """The one answer to a call that holds several, each with its own result; ok if all of them are."""
     content = "\n\n".join(f"{each.name}: {each.content}" for each in results)
-    failures = [each.status for each in results if not each.ok]
+    failures: list[Status] = [each.status for each in results if not each.ok]
     status: Status = failures[0] if failures else "ok"
     return ToolResult(
         call.id,
