@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ __all__ = [
     "Dataset",
     "Groups",
     "dataset_names",
+    "distinct",
     "load",
     "only",
     "read_samples",
@@ -42,9 +43,9 @@ class Case:
     """One labelled query.
 
     `gold` has a group for each capability that is needed; a group holds tool ids, and any one of those tools will do.
-    Without groups, no tool can do it. `steps` are short queries, one for each group. `wording` is "user" or
-    "agent", `split` "train", "dev" or "test"; each is empty where the set does not say. `language` is that of the
-    query, a code such as "en" or "pt-br".
+    Without groups, no tool can do it. A group that is there twice is one need; `repeated` are those. `steps` are short
+    queries, one for each group. `wording` is "user" or "agent", `split` "train", "dev" or "test"; each is empty where
+    the set does not say. `language` is that of the query, a code such as "en" or "pt-br".
     """
 
     id: str
@@ -55,11 +56,26 @@ class Case:
     steps: tuple[str, ...] = ()
     split: str = ""
     language: str = "en"
+    repeated: Groups = field(default=(), init=False, compare=False)
+
+    def __post_init__(self) -> None:
+        needs = distinct(self.gold)
+        seen = Counter(map(frozenset, self.gold))
+        object.__setattr__(self, "repeated", tuple(group for group in needs if seen[frozenset(group)] > 1))
+        object.__setattr__(self, "gold", needs)
 
     @property
     def queries(self) -> tuple[str, ...]:
         """What an agent would search for: its steps, else the query."""
         return self.steps or (self.query,)
+
+
+def distinct(gold: Iterable[Sequence[str]]) -> Groups:
+    """The groups, each once, whatever the order of its tools; and of a group each tool once."""
+    needs: dict[frozenset[str], tuple[str, ...]] = {}
+    for group in gold:
+        needs.setdefault(frozenset(group), tuple(dict.fromkeys(group)))
+    return tuple(needs.values())
 
 
 @dataclass(frozen=True)
@@ -242,7 +258,7 @@ def _case(line: Mapping[str, Any]) -> Case:
 
 def _research_case(line: Mapping[str, Any], stem: str) -> Case:
     gold = _groups(line.get("gold_groups") or line["gold"])
-    kind = "unanswerable" if not gold else "multi" if len(gold) > 1 else "single"
+    kind = "unanswerable" if not gold else "multi" if len(distinct(gold)) > 1 else "single"
     wording = "agent" if stem.endswith("_agent") else ""
     language = str(line.get("language", "en"))
     return Case(id=line["id"], query=line["query"], gold=gold, kind=kind, wording=wording, language=language)

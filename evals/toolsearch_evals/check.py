@@ -69,6 +69,8 @@ def _cases(dataset: Dataset) -> Iterator[str]:
             yield from (
                 f"case {case.id!r} names {i!r}, which is not a tool of the set" for i in group if i not in known
             )
+        for group in case.repeated:
+            yield f"case {case.id!r} has {' or '.join(map(repr, group))} twice in its gold; it counts once"
         if case.steps and len(case.steps) != len(case.gold):
             steps, needed = counted(len(case.steps), "step"), counted(len(case.gold), "needed tool")
             yield f"case {case.id!r} has {steps} for {needed}"

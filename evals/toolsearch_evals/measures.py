@@ -1,7 +1,8 @@
 """How good a ranking is: recall, NDCG and coverage over groups of alternatives, with honest denominators.
 
-A case needs one tool of each of its groups. A tool that is retrieved twice counts at its first place only. A search
-that failed stays in every denominator and scores nothing. A mean over no cases is None, never 0.
+A case needs one tool of each of its groups; a group that is there twice is one need. A tool that is retrieved twice
+counts at its first place only. A search that failed stays in every denominator and scores nothing. A mean over no
+cases is None, never 0.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from dataclasses import dataclass
 from numbers import Real
 
 from toolsearch import SetupError
-from toolsearch_evals.cases import Case, Groups
+from toolsearch_evals.cases import Case, Groups, distinct
 
 __all__ = [
     "MEASURES",
@@ -38,7 +39,7 @@ ROUNDING = 1e-9  # by which a sum of floats may miss 1
 
 def recall(retrieved: Sequence[str], gold: Groups, k: int) -> float:
     """The share of the groups with a tool among the first k."""
-    top = set(_first_distinct(retrieved, k))
+    gold, top = distinct(gold), set(_first_distinct(retrieved, k))
     return sum(not top.isdisjoint(group) for group in gold) / len(gold)
 
 
@@ -57,6 +58,7 @@ def ndcg(retrieved: Sequence[str], gold: Groups, k: int) -> float:
 
     DCG with 1 / log2(place + 1) (Järvelin and Kekäläinen 2002); the ideal has each group at a place of its own.
     """
+    gold = distinct(gold)
     waiting = set(range(len(gold)))
     gained = 0.0
     for place, tool_id in enumerate(_first_distinct(retrieved, k), 1):

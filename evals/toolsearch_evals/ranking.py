@@ -22,6 +22,7 @@ __all__ = ["buckets", "in_split", "judge", "ranking"]
 DEPTH = 10  # tools asked for; what the deepest measure reads
 FEW = 10  # cases; of more than two languages, one with fewer cases has no row of its own
 BY_STEP = 5  # tools asked for with each step, as by the search tool
+EVERY = "all cases"  # of several data sets
 Tick = Callable[[str], None]
 T = TypeVar("T")
 
@@ -54,15 +55,18 @@ def ranking(
     *,
     measures: Sequence[Measure] = (),
 ) -> Report:
-    """The report on these data sets and indexes; with several data sets, their macro mean too.
+    """The report on these data sets and indexes.
 
-    `measures` are shown after ours and those of installed packages. `tick` is called after each search with what was
-    searched.
+    Of several data sets there are two means: the macro mean, in which each set weighs the same, and the micro mean, in
+    which each case does. Of a set with several kinds of cases, the micro mean is the row of all cases, and the macro
+    mean that of its kinds. `measures` are shown after ours and those of installed packages. `tick` is called after each
+    search with what was searched.
     """
     further = further_measures(measures)
     used = (*MEASURES, *further)
     rows: list[dict[str, Any]] = []
     multi: list[dict[str, Any]] = []
+    everything: dict[str, list[JudgedCase]] = {}
     quarantined: list[str] = []
     for dataset in datasets:
         catalog = dataset.catalog()
@@ -75,17 +79,22 @@ def ranking(
             for case in cases:
                 judged.append(judge(catalog, index, case))
                 tick(f"{dataset.name}, {label(notation)}")
-            place = {"dataset": dataset.name, "index": label(notation), "tools": len(catalog)}
-            rows += [
+            place: dict[str, Any] = {"dataset": dataset.name, "index": label(notation), "tools": len(catalog)}
+            everything.setdefault(place["index"], []).extend(judged)
+            first, *others = (
                 place | _ranking_row(bucket, each, used) for bucket, each in buckets(judged, lambda each: each.case)
-            ]
+            )
+            rows += [first, *_mean_of_kinds(place, judged, used), *others]
             multi += [place | row for row in _step_rows(judged)]
     labels = [label(name) for name in indexes]
-    macro = [row for name in labels for row in _macro_rows(name, rows, used)] if len(datasets) > 1 else []
+    means: list[dict[str, Any]] = []
+    if len(datasets) > 1:
+        means += [_mean_of_sets(name, rows, used) for name in labels]
+        means += [_all_sets(len(datasets), name, everything[name], rows, used) for name in labels]
     parameters: dict[str, Any] = {"data sets": [d.key for d in datasets], "indexes": labels, "split": split}
     if enriched := sum(len(d.enriched or ()) for d in datasets):
         parameters["tools with example queries"] = enriched
-    return ranking_report(macro + rows, multi, quarantined, parameters, derived_notes(datasets), further=further)
+    return ranking_report(means + rows, multi, quarantined, parameters, derived_notes(datasets), further=further)
 
 
 def buckets(of: Sequence[T], case_of: Callable[[T], Case]) -> list[tuple[str, list[T]]]:
@@ -123,6 +132,7 @@ def _ranking_row(bucket: str, judged: Sequence[JudgedCase], measures: Sequence[M
     seconds = mean([each.seconds for each in judged])
     return {
         "cases": bucket,
+        "mean": "micro",
         "n": summary.n,
         "n_scored": summary.n_scored,
         "errors": summary.errors,
@@ -172,21 +182,47 @@ def _found_by_steps(judged: JudgedCase) -> tuple[str, ...]:
     return judged.by_steps or ()
 
 
-def _macro_rows(index: str, rows: Sequence[dict[str, Any]], measures: Sequence[Measure]) -> list[dict[str, Any]]:
-    """The mean of the data sets' means, each with the same weight; their errors are taken as independent."""
+def _mean_of_sets(index: str, rows: Sequence[dict[str, Any]], measures: Sequence[Measure]) -> dict[str, Any]:
+    """The mean of the data sets' means, each with the same weight."""
     whole = [row for row in rows if row["index"] == index and row["cases"] == "all"]
+    place = {"dataset": f"mean of {len(whole)} sets", "index": index, "tools": sum(row["tools"] for row in whole)}
+    return place | {"cases": "all"} | _macro(whole, measures)
+
+
+def _all_sets(
+    sets: int, index: str, judged: Sequence[JudgedCase], rows: Sequence[dict[str, Any]], measures: Sequence[Measure]
+) -> dict[str, Any]:
+    """The mean of the cases of all data sets, each with the same weight."""
+    tools = sum(row["tools"] for row in rows if row["index"] == index and row["cases"] == "all")
+    place = {"dataset": f"all of {sets} sets", "index": index, "tools": tools}
+    return place | _ranking_row(EVERY, judged, measures)
+
+
+def _mean_of_kinds(
+    place: Mapping[str, Any], judged: Sequence[JudgedCase], measures: Sequence[Measure]
+) -> list[dict[str, Any]]:
+    """The mean of the means of the kinds of cases, each with the same weight, if there are several."""
+    kinds: dict[str, list[JudgedCase]] = {}
+    for each in judged:
+        kinds.setdefault(each.case.kind, []).append(each)
+    whole = [_ranking_row(kind, of, measures) for kind, of in sorted(kinds.items())]
+    scored = sum(row["n_scored"] > 0 for row in whole)
+    return [{**place, "cases": f"mean of {scored} kinds", **_macro(whole, measures)}] if scored > 1 else []
+
+
+def _macro(rows: Sequence[dict[str, Any]], measures: Sequence[Measure]) -> dict[str, Any]:
+    """The mean of these rows' means, each with the same weight; their errors are taken as independent."""
 
     def over(key: str) -> float | None:
-        return mean([row[key] for row in whole if row[key] is not None])
+        return mean([row[key] for row in rows if row[key] is not None])
 
-    sums = {key: sum(row[key] for row in whole) for key in ("tools", "n", "n_scored", "errors", "n_unanswerable")}
+    sums = {key: sum(row[key] for row in rows) for key in ("n", "n_scored", "errors", "n_unanswerable")}
     means = {name: over(name) for name in (*(each.name for each in measures), "unanswerable answered", "milliseconds")}
     ends: dict[str, tuple[float, float]] = {}
     for name in _with_interval(measures):
-        halves = [row[f"{name} ±"] for row in whole if row[f"{name} ±"] is not None]
+        halves = [row[f"{name} ±"] for row in rows if row[f"{name} ±"] is not None]
         middle = means[name]
         if middle is not None:
             half = math.hypot(*halves) / len(halves)
             ends[name] = max(0.0, middle - half), min(1.0, middle + half)
-    place = {"dataset": f"mean of {len(whole)} sets", "index": index, "cases": "all"}
-    return [place | sums | means | _intervals(ends, measures)]
+    return {"mean": "macro"} | sums | means | _intervals(ends, measures)

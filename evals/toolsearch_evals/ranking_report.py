@@ -38,7 +38,10 @@ def ranking_report(
     tables = [ReportTable("Ranking", _columns(rows, (*MEASURES, *further)), rows)]
     if step_rows:
         tables.append(ReportTable("Requests that need several tools", _STEP_COLUMNS, step_rows))
-    first = [row for row in rows if row["cases"] == "all"][: len(parameters["indexes"])]
+    macro = [row for row in rows if row["mean"] == "macro"][: len(parameters["indexes"])]
+    micro = [row for row in rows if row["mean"] == "micro"]
+    several = len(parameters["data sets"]) > 1
+    first = [*macro, *micro[: len(macro)]] if several else [row for row in micro if row["cases"] == "all"] + macro
     return Report(
         kind="ranking",
         title="How well the indexes rank",
@@ -72,9 +75,9 @@ def _headline(row: dict[str, Any]) -> str:
     if row["R@5"] is None:
         return f"{row['dataset']}: no case to score."
     spread = "" if row["R@5 ±"] is None else f" ±{row['R@5 ±']:.3f}"
-    sentence = (
-        f"{row['dataset']}, {row['index']}: {row['R@5']:.3f}{spread} of the needed tools are among the first five"
-    )
+    of_kinds = f", {row['cases']}" if row["cases"].startswith("mean of ") else ""
+    which = f"{row['dataset']}{of_kinds}, {row['index']}, {row['mean']} mean"
+    sentence = f"{which}: {row['R@5']:.3f}{spread} of the needed tools are among the first five"
     if row["unanswerable answered"] is not None:
         sentence += f"; {row['unanswerable answered']:.0%} of the unanswerable requests get an answer all the same"
     return f"{sentence} ({row['n']:,} cases, {row['errors']} errors)."
@@ -90,6 +93,11 @@ _MEASURED = (
     (
         "± is half of the 95 % interval: percentiles of a seeded bootstrap over the cases; Wilson's interval "
         "where all cases score the same 0 or 1. Other cases of the same kind might have moved the mean that far."
+    ),
+    (
+        "There are two means. The micro mean gives each case the same weight: the row of all cases of a set, or of all "
+        "sets. The macro mean gives each set, or each kind of cases, the same weight, however many cases it has: the "
+        "rows that are called the mean of sets or of kinds. Where the two differ, large groups do better or worse."
     ),
     "A search that failed counts as one that found nothing. A bucket without cases to score shows a dash.",
     (

@@ -131,6 +131,8 @@ def test_unreadable_data_is_named(research: Path, tmp_path: Path) -> None:
     [
         ({"gold": (("github/nope",),)}, "names 'github/nope', which is not a tool of the set"),
         ({"gold": ((),)}, "an empty group"),
+        ({"gold": (("github/issue_write",), ("github/issue_write",))}, "has 'github/issue_write' twice in its gold"),
+        ({"gold": (("x", "y"), ("z",), ("y", "x"))}, "has 'x' or 'y' twice in its gold; it counts once"),
         ({"steps": ("one", "two")}, "2 steps for 1 needed tool"),
         ({"kind": "guess"}, "unknown kind 'guess'"),
         ({"kind": "unanswerable"}, "of kind 'unanswerable' with 1 needed tool"),
@@ -141,6 +143,7 @@ def test_unreadable_data_is_named(research: Path, tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_label_is_told(commons: Dataset, change: dict[str, Any], told: str) -> None:
+    """K22, where a need is there twice."""
     case = replace(next(c for c in commons.cases if len(c.gold) == 1), **change)
     assert any(told in problem for problem in problems(replace(commons, cases=(case, *commons.cases))))
 

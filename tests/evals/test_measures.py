@@ -1,13 +1,25 @@
 """Measures: what counts, what counts once, and what stays in the denominator."""
 
 import math
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsearch_evals.cases import Case
-from toolsearch_evals.measures import MEASURES, JudgedCase, bootstrap, coverage, hit, interval, ndcg, recall, summarise
+from toolsearch_evals.measures import (
+    MEASURES,
+    JudgedCase,
+    bootstrap,
+    coverage,
+    hit,
+    interval,
+    ndcg,
+    recall,
+    score_of,
+    summarise,
+)
 
 
 def judged(*, found: bool, error: str | None = None) -> JudgedCase:
@@ -25,6 +37,33 @@ def test_a_repeated_tool_takes_no_place_from_others() -> None:
     """F01"""
     assert recall(["a", "a", "b"], (("a",), ("b",)), 2) == 1
     assert ndcg(["a", "a", "b"], (("a",), ("b",)), 10) == ndcg(["a", "b"], (("a",), ("b",)), 10) == 1
+
+
+@pytest.mark.parametrize("gold", [
+    (("x",), ("x",), ("y",)), (("x",), ("y",), ("x",)), (("x", "x"), ("y",), ("x",)), (("y", "y"), ("y",), ("x",)),
+])  # fmt: skip
+def test_a_need_that_is_there_twice_counts_once(gold: tuple[tuple[str, ...], ...]) -> None:
+    """K22: in every measure, as for [[x], [y]]."""
+    once = (("x",), ("y",))
+    assert recall(["x"], gold, 5) == 0.5
+    assert round(ndcg(["x"], gold, 10), 3) == 0.613
+    assert coverage(["x", "y"], gold, 5) == 1
+    for retrieved in ((), ("x",), ("z", "y"), ("z", "y", "x")):
+        one, other = JudgedCase(Case("1", "q", gold), retrieved), JudgedCase(Case("1", "q", once), retrieved)
+        assert [score_of(one, each) for each in MEASURES] == [score_of(other, each) for each in MEASURES]
+        assert [each.score(retrieved, gold) for each in MEASURES] == [each.score(retrieved, once) for each in MEASURES]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from("abcdef"), min_size=1, max_size=3).map(tuple), min_size=1, max_size=4),
+    st.lists(st.sampled_from("abcdef"), max_size=8),
+    st.randoms(),
+)
+def test_repeating_and_turning_groups_changes_no_score(groups: list[Any], retrieved: list[str], rng: Any) -> None:
+    """K22."""
+    again = [*groups, *(tuple(rng.sample(group, len(group))) for group in groups if rng.random() < 0.5)]
+    for measure in MEASURES:
+        assert measure.score(retrieved, tuple(again)) == measure.score(retrieved, tuple(groups)), measure.name
 
 
 def test_any_tool_of_a_group_serves_it_and_every_group_is_needed() -> None:

@@ -12,6 +12,7 @@ from toolsearch import Catalog, Scored, SetupError, Tool, ToolIndex
 from toolsearch_evals.cases import Case, Dataset, load
 from toolsearch_evals.forms import FORMS
 from toolsearch_evals.ranking import buckets, in_split, judge, ranking
+from toolsearch_evals.report import Report
 
 
 class Fixed:
@@ -138,6 +139,70 @@ def test_several_sets_count_alike_in_the_macro_mean() -> None:
     report = ranking([one("a", "open_ticket", 1), one("b", "fly", 9)], ["keyword"])
     assert report.tables[0].rows[0]["dataset"] == "mean of 2 sets"
     assert report.tables[0].rows[0]["R@5"] == 0.5
+
+
+def right(of: int, wrong: int, kind: str = "", first: int = 0) -> tuple[Case, ...]:
+    needs = [(("open_ticket",),)] * (of - wrong) + [(("fly",),)] * wrong
+    return tuple(Case(str(first + at), "open ticket", gold, kind) for at, gold in enumerate(needs))
+
+
+TWO_TOOLS = ({"name": "open_ticket"}, {"name": "fly"})
+
+
+def row_of(report: Report, **wanted: str) -> Any:
+    (row,) = [row for row in report.tables[0].rows if wanted.items() <= row.items()]
+    return row
+
+
+def test_of_several_sets_both_means_are_told_each_with_its_number_of_cases_and_interval() -> None:
+    """K23: 36 of 40 and 1 of 3."""
+    sets = [Dataset("first", TWO_TOOLS, right(40, 4)), Dataset("second", TWO_TOOLS, right(3, 2))]
+    report = ranking(sets, ["keyword", "regex"])
+    for index in ("keyword", "regex"):
+        macro = row_of(report, dataset="mean of 2 sets", index=index)
+        micro = row_of(report, dataset="all of 2 sets", index=index)
+        assert (macro["mean"], round(macro["R@5"], 3), macro["n"]) == ("macro", 0.617, 43)
+        assert (micro["mean"], round(micro["R@5"], 3), micro["n"]) == ("micro", 0.860, 43)
+        for row in (macro, micro):
+            assert 0 <= row["R@5 low"] < row["R@5"] < row["R@5 high"] <= 1
+            assert any(
+                f"{row['R@5']:.3f} ±{row['R@5 ±']:.3f}" in line and "43 cases" in line for line in report.headline
+            )
+    assert [line.split(": ")[0] for line in report.headline] == [
+        f"{name} of 2 sets, {index}, {mean} mean"
+        for name, mean in (("mean", "macro"), ("all", "micro"))
+        for index in ("keyword", "regex")
+    ]
+    for form in FORMS.values():
+        told = form(report)
+        assert "mean of 2 sets" in told
+        assert "all of 2 sets" in told
+
+
+def test_of_one_set_the_mean_of_its_kinds_stands_beside_that_of_its_cases() -> None:
+    """K23: the same cases as kinds of one set."""
+    unanswerable = Case("u", "open ticket", (), "unanswerable")
+    cases = (*right(40, 4, "first"), *right(3, 2, "second", 40), unanswerable)
+    report = ranking([Dataset("one", TWO_TOOLS, cases)], ["keyword"])
+    micro, macro = row_of(report, cases="all"), row_of(report, cases="mean of 2 kinds")
+    assert (micro["mean"], round(micro["R@5"], 3), micro["n_scored"]) == ("micro", 0.860, 43)
+    assert (macro["mean"], round(macro["R@5"], 3), macro["n_scored"]) == ("macro", 0.617, 43)
+    assert macro["R@5 low"] < macro["R@5"] < macro["R@5 high"]
+    assert "one, keyword, micro mean: 0.860" in report.headline[0]
+    assert "one, mean of 2 kinds, keyword, macro mean: 0.617" in report.headline[1]
+
+
+def test_a_set_of_one_kind_has_one_mean() -> None:
+    report = ranking([Dataset("one", TWO_TOOLS, right(9, 1, "only"))], ["keyword"])
+    assert {row["mean"] for row in report.tables[0].rows} == {"micro"}
+    assert len(report.headline) == 1
+
+
+def test_a_need_that_the_labels_repeat_counts_once() -> None:
+    """K22: in the buckets too, where the case needs a single tool."""
+    cases = [Case("1", "open ticket", (("open_ticket",),) * 2), Case("2", "fly", (("fly",), ("close_ticket",)))]
+    assert "single" in dict(buckets(cases, lambda case: case))
+    assert cases[0].repeated == (("open_ticket",),)
 
 
 def test_a_split_holds_its_cases_and_those_without_one() -> None:
