@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import zip_longest
 from typing import SupportsIndex, SupportsInt, overload
 
@@ -19,7 +19,7 @@ from toolsearch.catalog.tools import Tool
 from toolsearch.errors import QueryError, SetupError
 from toolsearch.protocols import Matched, Ranking, Scored, ToolIndex
 from toolsearch.search.confidence import Verdict, verdict
-from toolsearch.search.diversity import is_crowded, spread
+from toolsearch.search.diversity import chosen, crowding_server, is_crowded, is_one_capability, spread
 from toolsearch.settings import NOTHING_BELOW, SURE_FROM
 from toolsearch.support.checks import shown
 from toolsearch.support.plugins import plugin
@@ -29,7 +29,7 @@ __all__ = ["Hit", "Hits", "find", "open_index"]
 
 QUERY_CHARACTERS = 2_000  # a longer query is cut before anything reads it
 MOST_HITS = 100
-CROWDED_FACTOR = 4  # times the limit: how many hits are asked for where like tools crowd out the rest
+CROWDED_FACTOR = 4  # times the limit: how many hits are asked for first where like tools crowd out the rest
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,11 +126,11 @@ def find(
     """Searches a catalog through an index. Nothing that a model or user writes makes it raise.
 
     Order: first all tools that the query names exactly (by id or name, to the letter; or else by base name, or in any
-    case and punctuation), even beyond `limit`; then those of the index by score, equal scores by id, and like tools of
-    more than three servers behind the others. `limit` is clamped to 1…100, and is 5 if it is not a number. `among` are
-    the ids the caller may see; nothing else is returned or suggested, though an index may weigh words by all the tools
-    it holds. From the probability `sure_from` on the verdict is "found"; below `nothing_below` it is "none" and nothing
-    is returned.
+    case and punctuation), even beyond `limit`; then those of the index by score, equal scores by id, except that like
+    tools do not crowd out the rest; see `search.diversity`. `limit` is clamped to 1…100, and is 5 if it is not a
+    number. `among` are the ids the caller may see; nothing else is returned or suggested, though an index may weigh
+    words by all the tools it holds. From the probability `sure_from` on the verdict is "found"; below `nothing_below`
+    it is "none" and nothing is returned.
     """
     text = clean(query if isinstance(query, str) else "" if query is None else str(query))[:QUERY_CHARACTERS].strip()
     if not text:
@@ -175,10 +175,25 @@ def _search(
     """
     scored = index.search(text, min(limit + len(named), MOST_HITS), among)
     hits = _hits_in(tools, scored, among, set(named))
-    if is_crowded(hits, text):
-        more = index.search(text, min(CROWDED_FACTOR * limit, MOST_HITS), among)
-        hits = spread(_hits_in(tools, more, among, set(named)), text)
+    crowding = crowding_server(hits, text)
+    crowded = crowding is not None or is_crowded(hits, text)
+    if crowded or is_one_capability(hits, text):
+        for depth in (CROWDED_FACTOR * limit, MOST_HITS):
+            hits = _hits_in(tools, index.search(text, min(depth, MOST_HITS), among), among, set(named))
+            if not (all(hit.tool.server == crowding for hit in hits) if crowded else is_one_capability(hits, text)):
+                break
+        else:
+            if crowding is not None:
+                others = frozenset(t.id for t in tools if t.server != crowding and (among is None or t.id in among))
+                hits += _behind(hits, _hits_in(tools, index.search(text, limit, others), others, set(named)))
+        hits = chosen(spread(hits, text) if crowded else hits, limit)
     return hits[:limit], scored
+
+
+def _behind(hits: Sequence[Hit], others: Sequence[Hit]) -> list[Hit]:
+    """Hits of another search with scores that put them behind the first, as those of two searches do not compare."""
+    best = others[0].score if others else 1.0
+    return [replace(hit, score=hits[-1].score * min(1.0, hit.score / best)) for hit in others]
 
 
 def clamped(limit: object, least: int = 1, most: int = MOST_HITS, default: int = 5) -> int:
