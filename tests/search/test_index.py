@@ -71,7 +71,7 @@ NAMED = [
     ([tool("user.get", "x"), tool("user.get_all", "user get")], "USER.GET", "user.get"),
     ([tool("查询天气", "x"), tool("查询天气预报", "查询天气")], "查询天气", "查询天气"),
     ([mcp := tool("mcp__plugin_kit_x__ask_helper", "Ask the helper model"), *OTHERS], "ask_helper", mcp["name"]),
-    ([tool("plugin:acme:jobs/run_now", "x"), *OTHERS], "run_now", "plugin:acme:jobs/run_now"),
+    ([tool("plugin:acme:jobs/run_now", "x"), *OTHERS], "run_now", "plugin:acme:jobs%2Frun_now"),
     ([tool("company.platform.v2.secretRotate", "x"), *OTHERS], "secret_rotate", "company.platform.v2.secretRotate"),
     ([tool("fetch_rows_mcp_warehouse", "x"), *OTHERS], "fetchRows", "fetch_rows_mcp_warehouse"),
 ]
@@ -340,7 +340,7 @@ FIRST: list[tuple[str, list[dict[str, Any]], str, str]] = [
     ("A23", CLOUD, "my vitamin D level", "vitamin_d"),
     ("A23", CLOUD, "migrate everything to v2", "migrate_v2"),
     ("A25", [tool("exec_code", "Functions: " + "fnA(x); " * 400 + "fnZ(y)"), tool("b", "Other")], "fnZ", "exec_code"),
-    ("A25", [tool("api", "Endpoints: " + "GET /a, " * 4_000 + "GET /quokka"), tool("b", "Other")], "quokka", "api"),
+    ("A25", [tool("api", "Endpoints: " + "GET /a, " * 2_000 + "GET /quokka"), tool("b", "Other")], "quokka", "api"),
     (
         "A25",
         [tool("sql", "Tables: " + "orders(id), " * 900 + "wombats(id)"), tool("b", "Other")],
