@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch import Catalog, QueryError, ToolCall, ToolSearch
+from toolsearch import Catalog, QueryError, Tool, ToolCall, ToolSearch
 from toolsearch.search.index import Hits, find
 from toolsearch_indexes.keyword import KeywordIndex
 from toolsearch_indexes.regex import GOOD, RegexIndex
@@ -208,14 +208,16 @@ def test_anchors_mean_the_ends_of_a_field() -> None:
 
 
 def test_the_end_of_a_very_long_description_is_searched() -> None:
-    """A25."""
-    tools = [tool("exec_code", "fnA(x); " * 10_000 + "fnZ(y)"), tool("b")]
+    """A25, up to the most that is read."""
+    tools = [tool("exec_code", "fnA(x); " * 2_400 + "fnZ(y)"), tool("b")]
     assert ids(search(r"fnZ\(y", tools)) == ["exec_code"]
 
 
 def test_a_pattern_across_the_seam_of_two_pieces_is_found() -> None:
     for at in range(19_700, 20_300, 50):
-        assert ids(search("need.*le", [tool("a", "." * at + "needle" + "." * 30_000), tool("b")])) == ["a"]
+        index = RegexIndex()
+        index.add([Tool("a", "a", "." * at + "needle" + "." * 30_000), Tool("b", "b")])
+        assert [scored.id for scored in index.search("need.*le", 5)] == ["a"]
 
 
 def test_a_removed_tool_is_not_found_and_a_changed_one_is_found_anew() -> None:
