@@ -1,9 +1,14 @@
 """Lists of tools, however they come: pages, an SDK's results, maps by name and by server, lists of lists."""
 
+import contextlib
 import logging
+from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolsearch import Catalog, SetupError, tool
 
@@ -116,6 +121,63 @@ def test_pages_of_one_server_say_nothing_about_another() -> None:
     catalog.extend({"tools": [A], "nextCursor": "2"}, server="notes")
     catalog.extend({"tools": [B]}, server="mail")
     assert len(catalog.notices) == 1
+
+
+# -- any list, and anything at all ------------------------------------------------------------------------------------
+
+WRAPPINGS: dict[str, Callable[[list[Any]], Any]] = {
+    "tools": lambda listed: {"tools": listed},
+    "functions": lambda listed: {"functions": listed},
+    "declarations": lambda listed: {"functionDeclarations": listed},
+    "answer": lambda listed: {"jsonrpc": "2.0", "id": 1, "result": {"tools": listed}},
+    "list": lambda listed: [listed],
+    "pages": lambda listed: [{"tools": [], "nextCursor": "2"}, {"tools": listed}],
+    "object": lambda listed: SimpleNamespace(tools=listed),
+}
+
+
+@given(st.lists(st.sampled_from(sorted(WRAPPINGS)), max_size=4), st.integers(1, 4), st.booleans(), st.booleans())
+def test_definitions_are_found_however_they_are_wrapped(
+    wrapped: list[str], many: int, by_name: bool, by_server: bool
+) -> None:
+    """J21: each wrapping inside any other."""
+    tools = {f"tool_{i}": {"description": f"Does {i}."} for i in range(many)}
+    listed: Any = tools if by_name else [{**definition, "name": name} for name, definition in tools.items()]
+    if by_server:
+        listed = {"notes": {"tools": listed}}
+    for kind in wrapped:
+        listed = WRAPPINGS[kind](listed if isinstance(listed, list) else [listed])
+    catalog = Catalog(listed)
+    assert [t.name for t in catalog] == list(tools)
+    assert catalog.servers == (("notes",) if by_server else ())
+    assert not catalog.quarantined
+    assert not catalog.notices
+
+
+KEYS = (
+    "name description tools functions result inputSchema parameters arguments properties type function server error "
+    "nextCursor params a $schema required schema items _meta annotations custom toolSpec json run tags examples "
+    "content jsonrpc mcpServers"
+).split()
+anything = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.text(max_size=4)
+    | st.sampled_from(["object", "web_search", "custom"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS), inner, max_size=5),
+    max_leaves=20,
+)
+
+
+@given(anything)
+def test_anything_is_read_or_set_aside_with_a_reason_or_refused_as_a_whole(whole: Any) -> None:
+    """J22: whatever JSON it is, nothing fails in a way that nobody meant."""
+    beside = Catalog([whole, {"name": "good"}])
+    assert "good" in beside
+    assert not [aside for aside in beside.quarantined if "reading the definition failed" in aside.reason]
+    with contextlib.suppress(SetupError):
+        Catalog([whole])
 
 
 # -- nothing usable ----------------------------------------------------------------------------------------------------

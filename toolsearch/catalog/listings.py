@@ -18,7 +18,7 @@ _SERVER_NAMES = ("server", "serverName", "server_name", "name")
 _OF_DEFINITION = frozenset(
     [*SCHEMA_KEYS, "outputSchema", "output_schema", "annotations", "_meta", "meta", "run", "function"]
 )
-_MOST_LEVELS = 8
+_MOST_LEVELS = 16
 _MISSING = object()
 
 

@@ -21,7 +21,7 @@ _Test: TypeAlias = Callable[[JsonObject], bool]
 
 LIST_NEXT = "pass what a server answers to tools/list"
 _SERVER_MAPS = ("mcpServers", "servers", "context_servers", "mcp_servers", "mcp")
-_CALLS = frozenset("tool_use server_tool_use function_call tool_call mcp_call custom_tool_call".split())
+_CALLS = tuple("tool_use server_tool_use function_call tool_call mcp_call custom_tool_call".split())
 
 
 def _holds(key: str, *kinds: type) -> _Test:
@@ -124,10 +124,9 @@ def check_hosted(body: JsonObject, schema: object) -> None:
         unknown = "description" not in body and named
         hosted = (schema is None and (known or free_text or unknown)) or (known and not named)
     if not hosted and not named and len(body) <= 2:
-        kind = next(
-            (key for key in body if snake(key) in HOSTED_BY_KEY and isinstance(body[key], Mapping | None)), kind
-        )
-        hosted = kind is not None and kind in body
+        for key in body:
+            if snake(str(key)) in HOSTED_BY_KEY and isinstance(body[key], Mapping | None):
+                kind, hosted = key, True
     if hosted:
         raise DefinitionError(
             f"{str(name if named else kind)!r}, of the type {kind!r}, is a tool of the provider's own; put it into the "
