@@ -206,7 +206,7 @@ def test_texts_of_a_tool_are_cut_before_anything_reads_them() -> None:
         assert text.startswith("word word")
         assert text.endswith(f"… [cut: {TEXT_CHARACTERS:,} of 5,000,000 characters]")
         assert len(text) < TEXT_CHARACTERS + 100
-    with pytest.raises(DefinitionError, match="the server of 't' has 20,"):
+    with pytest.raises(DefinitionError, match="the server of 't' has 40,"):
         tool({"name": "t", "server": long})
     with pytest.raises(DefinitionError, match="'tags' of 't' is too large"):
         tool({"name": "t", "tags": ["x"] * 100_000})

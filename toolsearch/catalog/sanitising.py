@@ -12,7 +12,7 @@ from toolsearch.support.text import clean
 
 __all__ = ["FLAGS", "LOOK_ALIKE", "TEXT_CHARACTERS", "clean_schema", "clean_text", "hostile"]
 
-TEXT_CHARACTERS = 20_000  # of one text of a tool, such as its description, that are read; its end says that it was cut
+TEXT_CHARACTERS = 40_000  # of one text of a tool, such as its description, that are read; its end says that it was cut
 
 LOOK_ALIKE = "look-alike"  # of a name, and set by the catalog, which knows the others
 FLAGS = {
