@@ -1,4 +1,7 @@
-"""English stemming, after M. F. Porter, "An algorithm for suffix stripping", Program 14 (1980)."""
+"""English stemming, after M. F. Porter, "An algorithm for suffix stripping", Program 14 (1980).
+
+A table of irregular plurals stands before it.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,20 @@ _STEP_2 = {
 }  # fmt: skip
 _STEP_3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
 _STEP_4 = "al ance ence er ic able ible ant ement ment ent sion tion ou ism ate iti ous ive ize".split()
+
+# Plurals that no rule makes, and those of words in -s, which the rules take for a plural themselves.
+_PLURALS = """
+    children child  men man  women woman  people person  mice mouse  lice louse  geese goose  feet foot  teeth tooth
+    oxen ox  indices index  matrices matrix  vertices vertex  vortices vortex  appendices appendix  codices codex
+    analyses analysis  axes axis  crises crisis  diagnoses diagnosis  hypotheses hypothesis  oases oasis
+    parentheses parenthesis  syntheses synthesis  theses thesis  criteria criterion  phenomena phenomenon
+    schemata schema  alumni alumnus  cacti cactus  foci focus  fungi fungus  loci locus  nuclei nucleus  radii radius
+    stimuli stimulus  syllabi syllabus  halves half  knives knife  loaves loaf  scarves scarf  shelves shelf
+    thieves thief  wives wife  wolves wolf  quizzes quiz  aliases alias  atlases atlas  biases bias  bonuses bonus
+    buses bus  campuses campus  canvases canvas  censuses census  gases gas  lenses lens  statuses status
+    viruses virus
+""".split()
+_SINGULARS = dict(zip(_PLURALS[::2], _PLURALS[1::2], strict=True))
 
 # A word is read as consonant (C) and vowel (V) runs: [C](VC){m}[V]; m is its measure.
 _VOWEL_RUN = "(?:[aeiou]|(?<=[^aeiou])y)+"
@@ -43,7 +60,7 @@ def stem(word: str) -> str:
     """The stem of one lower-case English word; other words, and very short or long ones, come back unchanged."""
     if not 3 <= len(word) <= LONGEST or not (word.isascii() and word.isalpha()):
         return word
-    word = _plural_and_past(word)
+    word = _plural_and_past(_SINGULARS.get(word, word))
     if word[-1] == "y" and _vowel.search(word[:-1]):
         word = word[:-1] + "i"
     for endings in (_STEP_2, _STEP_3):

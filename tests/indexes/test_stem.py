@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch_indexes.stem import LONGEST, stem
+from toolsearch import ToolSearch
+from toolsearch_indexes.stem import _SINGULARS, LONGEST, stem
 
 # The examples of the paper, step by step, each with its stem after all steps.
 PUBLISHED = """
@@ -44,6 +45,29 @@ def test_the_published_examples_have_their_published_stems(word: str, expected: 
 )
 def test_the_forms_of_a_word_share_a_stem(forms: str) -> None:
     assert len({stem(word) for word in forms.split()}) == 1
+
+
+@pytest.mark.parametrize(("plural", "singular"), list(_SINGULARS.items()))
+def test_an_irregular_plural_has_the_stem_of_its_singular(plural: str, singular: str) -> None:
+    """K05."""
+    assert stem(plural) == stem(singular)
+
+
+@pytest.mark.parametrize(
+    ("name", "query"),
+    [
+        ("find_child", "children"),
+        ("create_index", "indices creation"),
+        ("trace_mouse", "mice"),
+        ("list_statuses", "status"),
+        ("get_alias", "aliases"),
+        ("listCriteria", "one criterion"),
+    ],
+)
+def test_a_tool_of_the_singular_is_found_by_the_plural_and_the_other_way(name: str, query: str) -> None:
+    """K05: beside two unrelated tools."""
+    search = ToolSearch([{"name": name}, {"name": "send_mail"}, {"name": "play_music"}], "keyword")
+    assert [hit.tool.name for hit in search.find(query)] == [name]
 
 
 @pytest.mark.parametrize("word", ["", "a", "is", "42", "s3", "get_x", "über", "天气", "e" * (LONGEST + 1)])
