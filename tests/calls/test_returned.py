@@ -4,6 +4,7 @@ import asyncio
 import base64
 import json
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 from typing import Any
 
 import mcp_types
@@ -47,6 +48,7 @@ ERRORS: list[Any] = [
     {"content": [ERROR_TEXT], "isError": True, "_meta": {"a": 1}, "somethingNew": 1},
     {"content": [ERROR_TEXT], "isError": "true"},
     {"content": "no such file", "isError": True},
+    SimpleNamespace(content=[mcp_types.TextContent(type="text", text="no such file")], isError=True),
     {"content": ["no such file"], "isError": True},
     {"jsonrpc": "2.0", "id": 1, "result": {"content": [ERROR_TEXT], "isError": True}},
     {"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "no such file"}},
@@ -93,6 +95,7 @@ def test_J23_siblings_an_error_without_a_text_says_what_to_do(value: Any) -> Non
         ([], {"total": 7}, '{"total": 7}'),
         ([text_block("7 orders were found")], {"total": 7}, '7 orders were found\n{"total": 7}'),
         ([text_block("[1, 2]")], [1, 2], "[1, 2]"),
+        (None, {"total": 7}, '{"total": 7}'),
         ([text_block("Here:"), text_block('{"total": 7}')], {"total": 7}, 'Here:\n{"total": 7}'),
         ([text_block("a"), text_block("b"), text_block("done")], {"result": ["a", "b"]}, "a\nb\ndone"),
         ([text_block("b"), text_block("a")], {"result": ["a", "b"]}, 'b\na\n{"result": ["a", "b"]}'),
@@ -104,6 +107,11 @@ def test_K16_structured_content_is_told_once(content: Any, structured: Any, told
     result = answered({"content": content, names[0]: structured, names[1]: False})
     assert (result.status, result.content) == ("ok", told)
     assert result.parts[-1] == JsonPart(structured)
+
+
+def test_K16_siblings_an_older_sdk_gives_content_and_structure_as_a_pair() -> None:
+    result = answered(([mcp_types.TextContent(type="text", text="7")], {"result": 7}))
+    assert (result.content, result.parts) == ("7", (TextPart("7"), JsonPart({"result": 7})))
 
 
 def test_K16_structured_content_alone_is_enough() -> None:

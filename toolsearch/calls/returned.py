@@ -147,6 +147,11 @@ def _read_list(items: Sequence[Any]) -> _Read | None:
         return None
     if any(map(is_part, items)):
         return _of_parts(items)
+    match items:
+        case (list() as content, Mapping() as structured) if content and all(map(_is_bare_block, content)):
+            return _read_envelope({"content": content, "structured_content": structured})  # of an older SDK
+        case _:
+            pass
     parts = [_part(item) if _is_bare_block(item) else None for item in items]
     return None if None in parts else _of_parts(parts)
 
@@ -181,7 +186,7 @@ def _read_answer(answer: Mapping[str, Any]) -> _Read | None:
 
 def _is_envelope(value: Mapping[str, Any]) -> bool:
     """Whether a dict is what `call_tool` of an MCP client gives, and not a tool's own data with a key "content"."""
-    content = value.get("content", ())
+    content = value.get("content") or ()
     if any(key in value for key in _ERROR):
         return isinstance(content, list | tuple | str) and ("content" in value or value.keys() <= _ENVELOPE)
     if not value.keys() <= _ENVELOPE or not isinstance(content, list | tuple):
