@@ -68,16 +68,22 @@ def savings_report(swept: SweepResult, plan: SweepPlan, dataset: Dataset, split:
 
 
 def _headline(swept: SweepResult, plan: SweepPlan) -> tuple[str, ...]:
-    """The finding in three sentences, for the first arm on the first wire: the gain, the break-even, the price."""
+    """The finding in three sentences, for the first arm on the first wire: the gain, the break-even, the price.
+
+    The first says how the tokens were counted, and calls an estimate one.
+    """
     first = swept.rows[0]
     mine = [row for row in swept.rows if _arm(row) == _arm(first) and row["wire"] == first["wire"]]
     few, many = mine[0], mine[-1]
     even = swept.break_evens[0]
     turns = f"{plan.turns} turns" if plan.turns > 1 else "one turn"
+    counted_by = swept.tokenizers[first["wire"]]
+    about = "about " if "estimate" in counted_by else ""
     gain = (
         f"With {many['tools']} tools, a conversation of {turns} takes {_fewer_or_more(many['saving'])} tokens when "
-        f"the tools are searched for: {many['tokens']:,.0f} instead of {many['static tokens']:,.0f}. By price, where "
-        f"what is sent again is cached, it costs {_more_or_less(many['cost saving'])}."
+        f"the tools are searched for: {about}{many['tokens']:,.0f} instead of {about}{many['static tokens']:,.0f}, "
+        f"by {counted_by.partition(':')[0]}. By price, where what is sent again is cached, it costs "
+        f"{_more_or_less(many['cost saving'])}."
     )
     by_tokens, by_price = _from(even.tokens, few["tools"]), _from(even.cost, few["tools"])
     begin = f"Counted in tokens, search is cheaper {by_tokens}; by price, {by_price}."

@@ -1,6 +1,7 @@
 """Savings: whole conversations on the real session, from many sides."""
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -143,6 +144,20 @@ def test_the_same_seed_gives_the_same_report(commons: Dataset, swept: SweepResul
         return as_json(replace(savings_report(of, SMALL, commons, "all"), when="now"))
 
     assert told(sweep(commons, commons.cases, SMALL)) == told(swept)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "told"),
+    [
+        ("o200k_base", r": [\d,]+ instead of [\d,]+, by o200k_base\."),
+        ("characters / 4 (estimate)", r": about [\d,]+ instead of about [\d,]+, by characters / 4 \(estimate\)\."),
+    ],
+)
+def test_the_first_sentence_names_the_tokenizer_and_calls_an_estimate_one(
+    commons: Dataset, swept: SweepResult, tokenizer: str, told: str
+) -> None:
+    by_it = replace(swept, tokenizers=dict.fromkeys(swept.tokenizers, tokenizer))
+    assert re.search(told, savings_report(by_it, SMALL, commons, "all").headline[0])
 
 
 def test_the_bar_counts_as_many_conversations_as_are_played(commons: Dataset) -> None:
