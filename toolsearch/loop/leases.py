@@ -44,9 +44,13 @@ class Lease:
             return
         _HELD.add(self._owner)
         self._may_have = True  # even if the store raises: it may do so after the write
-        holder = self._store.lease(self._id, self._owner, self._seconds)
-        if holder != self._owner and _is_over(holder):
-            holder = self._store.lease(self._id, self._owner, self._seconds, instead_of=holder)
+        try:
+            holder = self._store.lease(self._id, self._owner, self._seconds)
+            if holder != self._owner and _is_over(holder):
+                holder = self._store.lease(self._id, self._owner, self._seconds, instead_of=holder)
+        except StateError:  # which says that nothing was written
+            self._may_have = False
+            raise
         if holder != self._owner:
             self._may_have = False
             raise StateError(
