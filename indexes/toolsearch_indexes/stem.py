@@ -21,9 +21,10 @@ _STEP_2 = {
 _STEP_3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
 _STEP_4 = "al ance ence er ic able ible ant ement ment ent sion tion ou ism ate iti ous ive ize".split()
 
-# Plurals that no rule makes, and those of words in -s, which the rules take for a plural themselves.
+# Plurals that no rule makes, and those of words in -s, which the rules take for a plural themselves. Not "people",
+# "media" and "data", which are words of their own.
 _PLURALS = """
-    children child  men man  women woman  people person  mice mouse  lice louse  geese goose  feet foot  teeth tooth
+    children child  men man  women woman  mice mouse  lice louse  geese goose  feet foot  teeth tooth
     oxen ox  indices index  matrices matrix  vertices vertex  vortices vortex  appendices appendix  codices codex
     analyses analysis  axes axis  crises crisis  diagnoses diagnosis  hypotheses hypothesis  oases oasis
     parentheses parenthesis  syntheses synthesis  theses thesis  criteria criterion  phenomena phenomenon
