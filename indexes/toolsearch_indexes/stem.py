@@ -34,7 +34,7 @@ _PLURALS = """
     buses bus  campuses campus  canvases canvas  censuses census  gases gas  lenses lens  statuses status
     viruses virus
 """.split()
-_SINGULARS = dict(zip(_PLURALS[::2], _PLURALS[1::2], strict=True))
+_SINGULARS: dict[str, str] = dict(zip(_PLURALS[::2], _PLURALS[1::2], strict=True))
 
 # A word is read as consonant (C) and vowel (V) runs: [C](VC){m}[V]; m is its measure.
 _VOWEL_RUN = "(?:[aeiou]|(?<=[^aeiou])y)+"
