@@ -114,7 +114,9 @@ def test_D12_a_restored_session_names_no_place_that_was_lost() -> None:
     session.tools()
     state = session.export()
     assert len(told(search.restore(state, caller=ADMIN))) == 5
-    assert told(search.restore(state, caller=NOBODY)) == []
+    restored = search.restore(state, caller=NOBODY)
+    assert told(restored) == []
+    assert restored.notices() == ["a tool is no longer available and was unloaded"]
 
 
 def test_D12_an_agents_next_request_names_nothing_that_was_lost() -> None:

@@ -270,7 +270,9 @@ class LoadedTools:
                 continue
             live = self.live(tool_id)
             if live is None:
-                self.notices.append(f"{self._names[tool_id]} is no longer available and was unloaded")
+                # The state may be another caller's: a tool that is only hidden from this one is not named.
+                name = "a tool" if tool_id in self._view.catalog else self._names[tool_id]
+                self.notices.append(f"{name} is no longer available and was unloaded")
                 self._away.append(tool_id)
                 continue
             if live.digest != digest:
