@@ -29,8 +29,9 @@ def counted(work: Callable[[], object]) -> Counter[str]:
     calls: Counter[str] = Counter()
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
-        if event == "call" and "toolsearch" in frame.f_code.co_filename and frame.f_code.co_name in COUNTED:
-            calls[f"{frame.f_code.co_name}"] += "call_plans" in frame.f_code.co_filename or "sche" in str(frame.f_code)
+        file, name = frame.f_code.co_filename, frame.f_code.co_name
+        if event == "call" and name in COUNTED:
+            calls[name] += "call_plans" in file or "schemas" in file
 
     threading.setprofile(watch)
     sys.setprofile(watch)

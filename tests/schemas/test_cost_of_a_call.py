@@ -67,7 +67,7 @@ def test_each_part_of_a_schema_is_read_once(
         read(self, schema, types)
 
     monkeypatch.setattr(Part, "__init__", counted)
-    monkeypatch.setattr(compiling, "_cache", BoundedCache(8_000_000))
+    monkeypatch.setattr(compiling, "_cache", BoundedCache(5_000_000))
     assert validate_arguments(schema, arguments) == arguments
     assert len(made) == len(set(made))
     count = len(made)

@@ -3,6 +3,7 @@
 values    a call, its result, the caller, and what a running tool may know about them
 parts     what a result consists of: text, images, sound, resources, JSON
 returned  what a tool returned, as its result
+answers   the answers of the library itself, within one bound
 """
 
 from toolsearch.calls.parts import AudioPart, ImagePart, JsonPart, Part, ResourcePart, TextPart

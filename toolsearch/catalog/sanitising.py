@@ -108,7 +108,8 @@ def clean_schema(schema: JsonObject) -> tuple[JsonObject, tuple[str, ...]]:
         copy: dict[str, object] = {}
         for name, value in node.items():
             key = clean(str(name))
-            flags.extend(hostile(str(name)))
+            if not (key.isascii() and key.isidentifier()):  # one word says nothing to a model
+                flags.extend(hostile(str(name)))
             if isinstance(value, str) and name in ("description", "title") and not names:
                 copy[key], its_flags = clean_text(value)
                 flags.extend(its_flags)

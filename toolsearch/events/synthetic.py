@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from toolsearch.calls import Status, ToolResult
+from toolsearch.calls.answers import answer
 from toolsearch.events.facts import JudgedCall
 
 __all__ = [
@@ -34,7 +35,7 @@ __all__ = [
 
 
 def _answer(call: JudgedCall, status: Status, text: str, data: object = None) -> ToolResult:
-    return ToolResult(call.id, call.name, status, f"{call.name!r} {text}", data)
+    return answer(call.id, call.name, status, f"{call.name!r} {text}", data)
 
 
 def declined(call: JudgedCall, reason: str = "") -> ToolResult:

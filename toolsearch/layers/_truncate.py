@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, TypeAlias
 
 from toolsearch.calls import AudioPart, ImagePart, ToolResult
@@ -13,9 +14,10 @@ from toolsearch.errors import SetupError
 from toolsearch.events.facts import ToolWaiting
 from toolsearch.events.requests import Call
 from toolsearch.layers._shared import setting_for
-from toolsearch.protocols import Layer, ToolSteps
+from toolsearch.protocols import Do, Layer, ToolSteps
 from toolsearch.support import checks
 from toolsearch.support.base64_data import without_data, without_urls
+from toolsearch.support.large_values import in_pieces, is_large
 from toolsearch.support.text import LEVELS, is_deeper
 
 __all__ = ["truncate"]
@@ -55,7 +57,8 @@ class _Truncate:
             return result  # nothing is judged where it ends up
         result = _as_result(result, call)
         most = setting_for(call.judged, self.tools, self.characters)
-        content = _shortened(result.content, most)
+        shorten = partial(_shortened, result.content, most)
+        content: Any = (yield Do(shorten)) if is_large(result.content) else shorten()
         if content == result.content:
             return result
         # What was cut from the text is not kept in the parts either.
@@ -101,7 +104,7 @@ def _json(text: str) -> JsonContainer | None:
 
 
 def _dumped(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return in_pieces(value, partial(json.dumps, ensure_ascii=False))
 
 
 # -- cutting -----------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ resumption    continuing where a journal ends                  layering      lay
 trampoline    the one place that sends into a generator        evictions     conversations that leave the memory
 actions       a warning if actions run without an approval     replies       what becomes of a reply that is no answer
 stored_journal  a turn's journal in its store                  leases        one worker at a time for a conversation
-session_states  the session after each fact, stored as what has changed
+large_facts     what is too large for an event loop            session_states  the session after each fact, as changes
 """
 
 from toolsearch.loop.agent import Agent

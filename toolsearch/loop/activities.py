@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import AsyncIterable, Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Protocol
 
 from toolsearch.calls import ToolCall, ToolResult
@@ -22,12 +23,14 @@ from toolsearch.errors import SetupError
 from toolsearch.events import synthetic
 from toolsearch.events.facts import JudgedCall, Reply, ToolsFound, ToolWaiting
 from toolsearch.events.requests import Call, CallModel
+from toolsearch.loop.large_facts import with_kept_data
 from toolsearch.loop.layering import Perform, Steps, adrive, arun_function, drive, layered, name_of, run_function
 from toolsearch.protocols import Layer, Model
 from toolsearch.session.call_plans import CallPlan
 from toolsearch.session.session import Session
 from toolsearch.support.context import in_call
-from toolsearch.support.threads import TIMEOUT_SECONDS, StopFlag, in_thread, start
+from toolsearch.support.large_values import is_large
+from toolsearch.support.threads import TIMEOUT_SECONDS, StopFlag, in_thread, in_thread_if, start
 
 __all__ = ["Activity", "CallOutcome", "FunctionActivity", "ModelActivity", "ToolActivity"]
 
@@ -158,7 +161,7 @@ class ToolActivity:
                 raise
             except Exception as error:
                 result = _layer_failed(call, error)
-            post(self._outcome(call, result, began))
+            post(self._outcome(call, with_kept_data(result), began))
 
     async def arun(self, post: Post) -> None:
         for call in self.calls:
@@ -171,6 +174,8 @@ class ToolActivity:
                 raise
             except Exception as error:
                 result = _layer_failed(call, error)
+            if isinstance(result, ToolResult) and is_large(result.data):
+                result = await in_thread(partial(with_kept_data, result))
             post(self._outcome(call, result, began))
 
     def _begin(self, call: Call) -> float:
@@ -223,7 +228,7 @@ class ToolActivity:
             return synthetic.stopped(call.judged, cancelled=True, begun=False)
         flag = self.stopped.follower() if seconds is not None else self.stopped
         before = self._loaded_ids()
-        plan = self._plan(call)
+        plan = await in_thread_if(is_large(call.arguments), lambda: self._plan(call))
         if isinstance(plan, ToolResult):
             return plan
         try:

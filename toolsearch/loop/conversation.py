@@ -23,6 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from toolsearch.calls import Caller, JsonPart, ToolCall
+from toolsearch.calls.answers import bounded
 from toolsearch.errors import SetupError, StateError
 from toolsearch.events import synthetic
 from toolsearch.events.facts import (
@@ -55,7 +56,7 @@ from toolsearch.loop.replies import answer_of, asks_again, is_asking_again, is_p
 from toolsearch.loop.session_states import SessionStates
 from toolsearch.session.session import Session
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import LEVELS, clean, is_deeper
+from toolsearch.support.text import LEVELS, clean, is_deeper, kept
 from toolsearch.tool_search import ToolSearch
 
 __all__ = ["Conversation"]
@@ -198,12 +199,12 @@ class Conversation:
     def _decide(self, call: ToolCall) -> JudgedCall:
         plan = self.session.decide(call)
         arguments = TOO_DEEP if is_deeper(plan.call.arguments, LEVELS) else plan.call.arguments
-        judged = JudgedCall(call.id, plan.call.name, arguments, reveal=plan.reveal)
+        judged = JudgedCall(call.id, plan.call.name, kept(arguments), reveal=plan.reveal)
         if (result := plan.result) is not None:
             return replace(judged, kind="answered", status=result.status, answer=result.content)
         if (tool := plan.tool) is None:
             return replace(judged, kind="search")
-        return replace(judged, tool=tool.id, digest=tool.digest, given=plan.arguments, marks=tool.marks)
+        return replace(judged, tool=tool.id, digest=tool.digest, given=kept(plan.arguments), marks=tool.marks)
 
     def distinct_ids(self, ids: Sequence[object]) -> list[str]:
         """Call ids that no earlier call of the conversation has. An id that is new and not empty stays as it is."""
@@ -249,7 +250,7 @@ class Conversation:
                     self._messages.pop()
                 self._finished = Finished(event.text, event.reason, event.value, self.id, self.turn.usage)
             case ToolsUnloaded() if event.notices:
-                self._add_message(Note("Tools have changed: " + "; ".join(event.notices)))
+                self._add_message(Note(bounded("Tools have changed: " + "; ".join(event.notices))))
             case _:
                 pass
         self._sessions.take(event, len(self._journal))

@@ -6,11 +6,13 @@ import threading
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import (
     Compacted,
     Event,
+    JudgedCall,
     ModelCalled,
     ModelReplied,
     Reply,
@@ -21,16 +23,18 @@ from toolsearch.events.facts import (
 )
 from toolsearch.events.requests import CallModel, mark_shown
 from toolsearch.events.stops import no_answer
-from toolsearch.loop.activities import ModelActivity
+from toolsearch.loop.activities import FunctionActivity, ModelActivity
 from toolsearch.loop.effects import Cancelled, Effects
 from toolsearch.loop.layering import Inner, layered
 from toolsearch.loop.turn_io import RequestDropped, TurnIO
 from toolsearch.protocols import BufferingLayer, ReplyFilter, SchemaModel, StreamingLayer
 from toolsearch.support.checks import offers
-from toolsearch.support.text import LEVELS, is_deeper
+from toolsearch.support.large_values import is_large
+from toolsearch.support.text import LEVELS, is_deeper, kept
 
 __all__ = ["ModelStep"]
 
+_Decided = tuple[tuple[JudgedCall, ...], object]
 DEEPEST_RAW = LEVELS + 16  # levels of a provider's own message, which has the arguments of calls inside
 
 
@@ -66,12 +70,12 @@ class ModelStep:
 
     def _record(self, reply: Reply) -> Effects[None]:
         conversation = self.io.conversation
-        calls = conversation.decide_calls(reply.calls, reply.stop)
+        calls, kept_raw = yield from self._decide(reply)
         self.own_calls |= {call.id for call in calls}
         # A reply that a layer changed must not be sent back as the provider's own, unchanged message.
         # Nor can one whose calls are not those that were decided, or one too deep to be read from a journal.
         unchanged = _contents(reply) == self.raw_contents and len(calls) == len(reply.calls)
-        raw = reply.raw if unchanged and not is_deeper(reply.raw, DEEPEST_RAW) else None
+        raw = kept_raw if unchanged and not is_deeper(reply.raw, DEEPEST_RAW) else None
         if conversation.asks_again(reply):
             yield from self._discard(no_answer(reply))
         replied = ModelReplied(
@@ -83,6 +87,17 @@ class ModelStep:
             yield from self.io.record(replied, ToolsRevealed(revealed, conversation.session.export()))
         else:
             yield from self.io.record(replied)
+
+    def _decide(self, reply: Reply) -> Effects[_Decided]:
+        """What to do with each call, and the provider's own message. In the background, if the arguments are large."""
+
+        def decide() -> tuple[JudgedCall, ...]:
+            return self.io.conversation.decide_calls(reply.calls, reply.stop)
+
+        if not any(is_large(call.arguments) for call in reply.calls):
+            return decide(), reply.raw
+        decided: Any = yield from self.io.run_activity(FunctionActivity(lambda: (decide(), kept(reply.raw))))
+        return decided[0], decided[1]
 
     def _after_record(self, event: Event) -> None:
         if isinstance(event, Compacted) and self.may_restart and not self.is_asked:

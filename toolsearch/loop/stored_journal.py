@@ -14,6 +14,7 @@ from typing import TypeVar
 from toolsearch.events.facts import Event
 from toolsearch.events.journal import read_events, stored
 from toolsearch.loop.effects import Append
+from toolsearch.loop.large_facts import are_large
 from toolsearch.loop.leases import Lease
 from toolsearch.protocols import InMemoryStore, JournalStore
 from toolsearch.support.checks import offers
@@ -52,7 +53,7 @@ class StoredJournal:
         return await self._call(self.take_up)
 
     async def aappend(self, wanted: Append) -> None:
-        await self._call(partial(self.append, wanted))
+        await self._call(partial(self.append, wanted), is_large=are_large(wanted.events))
 
     async def arenew(self) -> None:
         await self._call(self.lease.renew)
@@ -61,8 +62,10 @@ class StoredJournal:
         if self.lease.is_kept:
             await self._call(self.lease.release)
 
-    async def _call(self, function: Callable[[], T]) -> T:
-        return function() if self._in_memory else await _finish(in_thread(function))  # a thread costs more than a write
+    async def _call(self, function: Callable[[], T], *, is_large: bool = False) -> T:
+        if self._in_memory and not is_large:
+            return function()  # a thread costs more than the write
+        return await _finish(in_thread(function))
 
 
 async def _finish(call: Awaitable[T]) -> T:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -32,13 +32,14 @@ from toolsearch.loop.effects import (
     Spawn,
     StreamEvent,
 )
+from toolsearch.loop.large_facts import is_plain
 from toolsearch.loop.layering import Perform, Steps, Wanted
 from toolsearch.loop.resumption import Resolution
 from toolsearch.loop.trampoline import Trampoline
 from toolsearch.protocols import Do, Layer, Model, NamedModel, Observer, Record, RedactingLayer, Sleep
 from toolsearch.support import checks
 from toolsearch.support.checks import offers
-from toolsearch.support.text import LEVELS, NOTHING
+from toolsearch.support.text import NOTHING
 from toolsearch.support.threads import StopFlag
 from toolsearch.tool_search import ToolSearch
 
@@ -146,7 +147,7 @@ class TurnIO:
 
     def _answer_fact(self, call: JudgedCall, result: ToolResult, by: str, seconds: float = 0.0) -> ToolReturned:
         data = data_to_store(result)
-        if not _is_plain(data):
+        if not is_plain(data):
             data = None
         content = result.content if result.content.strip() else NOTHING  # a layer may have given a blank one
         parts = parts_to_store(result)
@@ -251,18 +252,3 @@ class TurnIO:
         until = time.monotonic() + seconds
         while (left := until - time.monotonic()) > 0:
             yield from self.receive(left)
-
-
-def _is_plain(value: object) -> bool:
-    """Whether a value can be stored as it is, and be read again whatever the stack; one in a circle cannot."""
-    return _is_json(value, LEVELS)
-
-
-def _is_json(value: object, deepest: int) -> bool:
-    if isinstance(value, Mapping | list | tuple) and not deepest:
-        return False
-    if isinstance(value, Mapping):
-        return all(isinstance(key, str) and _is_json(item, deepest - 1) for key, item in value.items())
-    if isinstance(value, list | tuple):
-        return all(_is_json(item, deepest - 1) for item in value)
-    return value is None or isinstance(value, str | int | float)

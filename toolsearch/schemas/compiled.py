@@ -21,7 +21,8 @@ from toolsearch.support.json_types import JsonObject
 
 __all__ = ["CompiledSchema", "Enum", "Part", "compiled"]
 
-_CACHED = 8_000_000  # characters of all schemas that are kept compiled
+_CACHED = 5_000_000  # characters of all schemas that are kept compiled
+_MOST_PARTS, _PARTS_WEIGHT = 2_000, 20_000  # of one schema, and what they count for among those characters
 _ENUM_SHOWN, _MEMBER_CHARACTERS = 12, 80  # of an enum in a sentence
 _SPACES = 1_000  # around a member of an enum
 _NOWHERE = object()
@@ -173,7 +174,8 @@ class CompiledSchema:
             if id(schema) in seen:
                 break
             seen.add(id(schema))
-            layers.append(self._part(schema))
+            if len(schema) > 1 or "$ref" not in schema:  # a reference alone says nothing itself
+                layers.append(self._part(schema))
             ref = schema.get("$ref")
             if not isinstance(ref, str):
                 break
@@ -182,6 +184,9 @@ class CompiledSchema:
 
     def _part(self, schema: JsonObject) -> Part:
         if id(schema) not in self._parts:
+            if len(self._parts) >= _MOST_PARTS:  # what is needed is read again
+                self._parts.clear()
+                self._layers.clear()
             self._parts[id(schema)] = Part(schema, self.own_types(schema, 0))
         return self._parts[id(schema)]
 
@@ -225,13 +230,13 @@ _cache: BoundedCache[CompiledSchema] = BoundedCache(_CACHED)
 
 def compiled(schema: object, digest: str = "") -> CompiledSchema:
     """The schema, compiled once while it stays in use. `digest` identifies its content, if the program knows it."""
-    if digest and (known := _cache.get(digest)) is not None:
-        return known
+    if digest:  # its tool holds the schema: what is kept here are the parts that were read
+        return _cache.get(digest) or _cache.put(digest, CompiledSchema(schema), _PARTS_WEIGHT)
     try:
         text = json.dumps(schema, default=_refused)
     except (TypeError, ValueError, RecursionError):  # it is no JSON: nothing tells it from another
         return CompiledSchema(schema)
-    key = digest or hashlib.sha256(text.encode()).digest()
+    key = hashlib.sha256(text.encode()).digest()
     return _cache.get(key) or _cache.put(key, CompiledSchema(schema), len(text) + 100)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolsearch.calls import Status, ToolCall, ToolResult
+from toolsearch.calls.answers import CALL_NAME_CHARACTERS, answer, bounded
 from toolsearch.catalog.names import folded, without_program
 from toolsearch.catalog.tools import Tool
 from toolsearch.schemas.parallel_calls import is_parallel
@@ -18,8 +19,9 @@ from toolsearch.session.visible_tools import VisibleTools
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 
-__all__ = ["CallPlan", "CallPlanner", "misfit"]
+__all__ = ["CallPlan", "CallPlanner", "check_arguments", "misfit"]
 
+_PROBLEM_CHARACTERS = 4_000  # of all problems in one answer
 # Some models put a marker of their chat template behind a name: `create_event<|channel|>json`.
 _LEFTOVER = re.compile(r"\s*<[|\uff5c].*\Z", re.DOTALL)
 
@@ -48,10 +50,10 @@ class CallPlanner:
         self._tools = tools
 
     def decide(self, call: ToolCall) -> CallPlan:
-        """The plan for a call as a model wrote it, however odd it is."""
+        """The plan for a call as a model wrote it, however odd it is; `check_arguments` comes next."""
         if call.cut:
             return _cut(call)
-        call = self._cleaned(ToolCall(str(call.id), clean(str(call.name)), call.arguments))
+        call = self._cleaned(ToolCall(str(call.id), clean(str(call.name)[:CALL_NAME_CHARACTERS]), call.arguments))
         call = self._unwrap(call)
         built_in, mode = self._tools.built_in, self._tools.mode
         if built_in and (call.name == built_in[0].name or self._is_search(call.name)):
@@ -62,7 +64,7 @@ class CallPlanner:
         if isinstance(tool, CallPlan):
             return tool
         loads = () if tool.id in self._tools.callable else (tool.id,)
-        return self._plan_run(call, tool, loads)
+        return CallPlan(call, tool=tool, reveal=loads)
 
     def decide_again(self, call: ToolCall, tool_id: str, checked: str) -> CallPlan:
         """The plan for a call that was decided before, with the tool of this id as it is now.
@@ -75,7 +77,7 @@ class CallPlanner:
             return self._gone(call)
         if checked == tool.digest and isinstance(call.arguments, Mapping):
             return CallPlan(call, tool=tool, arguments=call.arguments)
-        return self._plan_run(call, tool, ())
+        return CallPlan(call, tool=tool)
 
     def decide_search(self, call: ToolCall) -> CallPlan:
         """The plan for a call of the search tool."""
@@ -103,7 +105,7 @@ class CallPlanner:
         fits = (
             outer.keys() <= {"name", "arguments"} and isinstance(name, str) and isinstance(inner, str | Mapping | None)
         )
-        return self._cleaned(ToolCall(call.id, clean(str(name)), inner)) if fits else call
+        return self._cleaned(ToolCall(call.id, clean(str(name)[:CALL_NAME_CHARACTERS]), inner)) if fits else call
 
     @property
     def _visible(self) -> VisibleTools:
@@ -151,13 +153,6 @@ class CallPlanner:
 
     def _is_spelled(self, tool: Tool, names: Iterable[str]) -> bool:
         return folded(self._tools.name_of(tool)) in map(folded, names)
-
-    def _plan_run(self, call: ToolCall, tool: Tool, loads: tuple[str, ...]) -> CallPlan:
-        try:
-            arguments = validate_arguments(tool.input_schema, parse_arguments(call.arguments), tool.digest)
-        except ArgumentsError as error:
-            return CallPlan(call, misfit(call, tool, error), reveal=loads)
-        return CallPlan(call, tool=tool, arguments=arguments, reveal=loads)
 
     # -- why a call cannot run -----------------------------------------------------------------------------------
 
@@ -240,12 +235,24 @@ _CUT = {
 }
 
 
+def check_arguments(plan: CallPlan) -> CallPlan:
+    """The plan with the arguments checked, if a tool is to run. This needs no lock, and large arguments take long."""
+    call, tool = plan.call, plan.tool
+    if tool is None or plan.arguments is not None:
+        return plan
+    try:
+        arguments = validate_arguments(tool.input_schema, parse_arguments(call.arguments), tool.digest)
+    except ArgumentsError as error:
+        return CallPlan(call, misfit(call, tool, error), reveal=plan.reveal)
+    return replace(plan, arguments=arguments)
+
+
 def misfit(call: ToolCall, tool: Tool, error: ArgumentsError) -> ToolResult:
     """The answer to a call whose arguments the tool cannot take."""
-    problems = "; ".join(error.problems[:8])
+    problems = bounded("; ".join(bounded(each, 1_000) for each in error.problems[:8]), _PROBLEM_CHARACTERS)
     end = "" if problems.endswith("?") else "."
     text = f"{call.name!r} did not run: {problems}{end} Correct the arguments and call it again. They are: "
-    return ToolResult(call.id, call.name, "invalid_arguments", text + schema_text(tool))
+    return answer(call.id, call.name, "invalid_arguments", text + schema_text(tool))
 
 
 def _distinct(tools: Iterable[Tool]) -> list[Tool]:
@@ -253,4 +260,4 @@ def _distinct(tools: Iterable[Tool]) -> list[Tool]:
 
 
 def _answer(call: ToolCall, status: Status, text: str, reveal: tuple[str, ...] = ()) -> CallPlan:
-    return CallPlan(call, ToolResult(call.id, call.name, status, text), reveal=reveal)
+    return CallPlan(call, answer(call.id, call.name, status, text), reveal=reveal)

@@ -8,14 +8,17 @@ import json
 import logging
 import threading
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 
 from toolsearch.calls import STATUSES, Caller, Status, ToolContext, ToolResult
+from toolsearch.calls.answers import answer
 from toolsearch.calls.returned import read_result
 from toolsearch.catalog.functions import adrained, context_parameters, drained, in_async, is_async
 from toolsearch.errors import SetupError
 from toolsearch.protocols import ToolRunner
 from toolsearch.schemas.validation import ArgumentsError
 from toolsearch.session.call_plans import CallPlan, misfit
+from toolsearch.support.large_values import is_large
 from toolsearch.support.text import clean
 
 __all__ = ["Execution", "reason_of"]
@@ -27,6 +30,13 @@ Function = Callable[..., object]
 
 class _Stopped(Exception):
     """Nobody waits for the call any more, and its tool has not begun."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What a tool returned, read already."""
+
+    result: ToolResult
 
 
 class Execution:
@@ -66,7 +76,7 @@ class Execution:
         if is_async(in_async(self._tool.run or self._run_others)):
             value, error = self._attempt(in_async)
         else:
-            value, error = await in_thread(lambda: self._attempt(lambda function: function))
+            value, error = await in_thread(self._attempt_and_read)
         try:
             if inspect.isawaitable(value):
                 value = drained(await value)
@@ -79,7 +89,18 @@ class Execution:
             if isinstance(raised, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise
             error = raised
-        return self._result_of(value) if error is None else self._result_of_error(error)
+        if error is not None:
+            return self._result_of_error(error)
+        if isinstance(value, _Read):
+            return value.result
+        return await in_thread(lambda: self._result_of(value)) if is_large(value) else self._result_of(value)
+
+    def _attempt_and_read(self) -> tuple[object, BaseException | None]:
+        """As `_attempt`, in a thread; what is returned at once is also read there, because it may be large."""
+        value, error = self._attempt(lambda function: function)
+        if error is not None or inspect.isawaitable(value) or isinstance(value, AsyncIterator):
+            return value, error
+        return _Read(self._result_of(value)), None
 
     def _attempt(self, choose: Callable[[Function], Function]) -> tuple[object, BaseException | None]:
         """What the tool returned, or what it raised. Both become an answer; only Ctrl-C is raised."""
@@ -113,7 +134,7 @@ class Execution:
         except Exception as error:
             why = f"what it returned cannot be shown: {reason_of(error)}"
             status: Status = value.status if isinstance(value, ToolResult) and value.status in STATUSES else "ok"
-            return ToolResult(call.id, call.name, status, f"{call.name!r} ran, but {why}. Do not run it again.", value)
+            return answer(call.id, call.name, status, f"{call.name!r} ran, but {why}. Do not run it again.", value)
 
     def _result_of_error(self, error: BaseException) -> ToolResult:
         call = self._call
@@ -121,15 +142,15 @@ class Execution:
             return misfit(call, self._tool, error)
         if isinstance(error, _Stopped):
             text = f"{call.name!r} was cancelled: the turn was stopped, and it did not run. Ask before you try again."
-            return ToolResult(call.id, call.name, "cancelled", text)
+            return answer(call.id, call.name, "cancelled", text)
         if isinstance(error, SetupError):
             log.error("%s", error)
             text = f"{call.name!r} cannot run here: {reason_of(error)}. Use another tool."
-            return ToolResult(call.id, call.name, "failed", text)
+            return answer(call.id, call.name, "failed", text)
         log.debug("tool %r failed", call.name, exc_info=error)
         what = f"{call.name!r} failed: {reason_of(error)}."
         text = f"{what} If other arguments can help, call it again; otherwise say what happened."
-        return ToolResult(call.id, call.name, "failed", text, error)
+        return answer(call.id, call.name, "failed", text, error)
 
     def _result_of_async_tool(self) -> ToolResult:
         name = self._call.name
@@ -138,7 +159,7 @@ class Execution:
             f"{name!r} did not run: it is async, and the program must use `await session.ahandle(call)`, or `arun` of "
             "an agent."
         )
-        return ToolResult(self._call.id, name, "failed", text)
+        return answer(self._call.id, name, "failed", text)
 
 
 def reason_of(error: BaseException) -> str:

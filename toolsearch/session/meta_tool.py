@@ -230,7 +230,7 @@ class SearchOutcome:
         if self.evicted:
             parts.append(f"Unloaded to stay within the limit: {_some(self.evicted, 40)}. Search again to use them.")
         parts += [
-            f"The server {s!r} cannot be reached now, so its tools are missing: {why[:200]}. Try again later or "
+            f"The server {s[:80]!r} cannot be reached now, so its tools are missing: {why[:200]}. Try again later or "
             "continue without them."
             for s, why in list(self.missing.items())[:10]
             if self._concerns(s)
@@ -269,7 +269,7 @@ class SearchOutcome:
             if self.call_tool and not self.refuses:
                 way = f"call one through {self.call_tool} if it does fit"
             take = f" ({way})" if hits.verdict == "none" else ""
-            place = f" in the category {self.request.category!r}" if self.request.category else ""
+            place = f" in the category {self.request.category[:80]!r}" if self.request.category else ""
             lines.append(
                 f"Nothing fits {_quoted(hits.query)}{place}."
                 + (f" Nearest: {near}{take}." if near else "")

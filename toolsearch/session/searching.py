@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from toolsearch.calls.answers import ANSWER_CHARACTERS, bounded
 from toolsearch.catalog.tools import Tool, definition_tokens
 from toolsearch.search.index import Hits
 from toolsearch.session.loaded import LoadedTools
@@ -30,6 +31,11 @@ class SearchLog:
     def _is_bridge(self) -> bool:
         """Whether answers include the schemas, because the model sees them nowhere else."""
         return self._tools.mode == "bridge"
+
+    @property
+    def _most_tokens(self) -> int:
+        """What one answer may cost."""
+        return self._settings.answer_tokens * (4 if self._is_bridge else 1)
 
     def look_up(self, request: SearchRequest) -> SearchOutcome:
         """Runs the queries; changes nothing."""
@@ -69,7 +75,7 @@ class SearchLog:
     def _fill(self, outcome: SearchOutcome, tools: list[Tool]) -> None:
         """Takes tools in order until the answer or the request would be too large; always takes the best one."""
         request = self._tools.most_tokens
-        most = self._settings.answer_tokens * (4 if self._is_bridge else 1)
+        most = self._most_tokens
         outcome.left_out = list(tools)
         while outcome.left_out:
             request -= definition_tokens(outcome.left_out[0])
@@ -85,7 +91,7 @@ class SearchLog:
         if not (outcome.is_empty and outcome.has_failed):  # a query that could not run does not count
             times = self._asked[outcome.request.key] = self._asked.get(outcome.request.key, 0) + 1
             self._in_vain = self._in_vain + 1 if outcome.is_empty else 0
-        return self._brake(outcome, times) or outcome.text()
+        return bounded(self._brake(outcome, times) or outcome.text(), max(ANSWER_CHARACTERS, 8 * self._most_tokens))
 
     def _brake(self, outcome: SearchOutcome, times: int) -> str | None:
         """A short answer in place of the long one, if searching again is no use."""

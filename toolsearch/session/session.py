@@ -13,11 +13,12 @@ from dataclasses import replace
 from itertools import chain, repeat
 
 from toolsearch.calls import Caller, ToolCall, ToolResult, check_caller
+from toolsearch.calls.answers import answer
 from toolsearch.catalog.tools import Shown, Tool
 from toolsearch.errors import StateError
 from toolsearch.schemas.parallel_calls import inner_calls, is_parallel
 from toolsearch.search.index import Hits
-from toolsearch.session.call_plans import CallPlan, CallPlanner
+from toolsearch.session.call_plans import CallPlan, CallPlanner, check_arguments
 from toolsearch.session.execution import Execution, reason_of
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchRequest
@@ -26,6 +27,7 @@ from toolsearch.session.searching import SearchLog
 from toolsearch.session.view import Delivery, View
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
+from toolsearch.support.large_values import is_large
 from toolsearch.support.text import clean
 
 __all__ = ["Session"]
@@ -147,7 +149,11 @@ class Session:
 
         Searches run one after the other all the same, so that their tools are listed in the model's order.
         """
-        reply = self._decide_reply(calls)
+        from toolsearch.support.threads import in_thread_if  # which brings asyncio
+
+        calls = list(calls)
+        are_large = any(is_large(getattr(call, "arguments", None)) for call in calls)
+        reply = await in_thread_if(are_large, lambda: self._decide_reply(calls))
         results: dict[int, ToolResult] = {}
 
         async def work(places: Iterable[int]) -> None:
@@ -181,7 +187,8 @@ class Session:
         """Decides what to do with a call; `perform` does it. Changes nothing."""
         checks.instance("call", call, ToolCall, "a ToolCall, as calls_in(reply) of a wire gives them")
         with self._lock:
-            return self._planner.decide(call)
+            plan = self._planner.decide(call)
+        return check_arguments(plan)
 
     def decide_again(self, call: ToolCall, tool_id: str, *, checked: str = "") -> CallPlan:
         """The plan for a call that was decided before, with the tool of this id as it is now.
@@ -190,7 +197,10 @@ class Session:
         definition now, they are checked again. An empty `tool_id` means the search tool.
         """
         with self._lock:
-            return self._planner.decide_again(call, tool_id, checked) if tool_id else self._planner.decide_search(call)
+            if not tool_id:
+                return self._planner.decide_search(call)
+            plan = self._planner.decide_again(call, tool_id, checked)
+        return check_arguments(plan)
 
     def perform(self, plan: CallPlan, *, cancelled: threading.Event | None = None) -> ToolResult:
         """Does what the plan says, and nothing else: gives its answer, searches, or runs its tool."""
@@ -204,12 +214,14 @@ class Session:
         """As `perform`, for async code."""
         if plan.result is not None:
             return self._with_found(plan, plan.result)
-        if plan.search is not None:
-            from toolsearch.support.threads import in_thread  # which brings asyncio
+        from toolsearch.support.threads import in_thread, in_thread_if  # which brings asyncio
 
-            request = plan.search
+        if (request := plan.search) is not None:
             return await in_thread(lambda: self._search(plan.call, request))
-        return self._teach(plan, await Execution(plan, self.id, self.caller, self._view.run, cancelled).arun())
+        execution = await in_thread_if(
+            is_large(plan.arguments), lambda: Execution(plan, self.id, self.caller, self._view.run, cancelled)
+        )
+        return self._teach(plan, await execution.arun())
 
     def _decide_reply(self, calls: Iterable[ToolCall]) -> PlannedReply:
         """What to do with the calls of a reply, all decided from the same state; then loads what they load."""
@@ -221,7 +233,7 @@ class Session:
             for plan in plans:
                 self._tools.reveal(plan.reveal)
             self._note_refused(plans)
-        return PlannedReply(asked, inner, plans)
+        return PlannedReply(asked, inner, [check_arguments(plan) for plan in plans])
 
     def _note_refused(self, plans: Iterable[CallPlan]) -> None:
         refused = {i for p in plans if p.result is not None and p.result.status == "not_loaded" for i in p.reveal}
@@ -255,7 +267,7 @@ class Session:
         except Exception as error:
             log.exception("the index %r failed", self._view.index.name)
             text = f"The search failed: {reason_of(error)}. Use a listed tool, or say what happened."
-            return ToolResult(call.id, call.name, "failed", text)
+            return answer(call.id, call.name, "failed", text)
         with self._lock:
             text, new = self._searching.report(outcome), {tool.id for tool in outcome.new} - self._tools.callable
             found = self.names_of(tool.id for tool in outcome.new if tool.id in new)

@@ -6,10 +6,12 @@ import json
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 
 from toolsearch.errors import SetupError, StateError
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
+from toolsearch.support.large_values import in_pieces
 
 __all__ = [
     "Leased",
@@ -88,7 +90,7 @@ def wrong_position(conversation_id: str, position: int, found: int) -> StateErro
 def json_lines(conversation_id: str, facts: Iterable[JsonObject]) -> list[str]:
     """The facts as JSON, a line each; raises `StateError` if one of them is not valid JSON in UTF-8."""
     try:
-        lines = [json.dumps(fact, ensure_ascii=False) for fact in facts]
+        lines = [in_pieces(fact, partial(json.dumps, ensure_ascii=False)) for fact in facts]
         for line in lines:
             line.encode()  # lone surrogates cannot be stored
     except (TypeError, ValueError) as error:

@@ -7,4 +7,5 @@ html        tables for a notebook                    json_types  names for JSON 
 base64_data placeholders for data in Base64          bounded_cache   a cache bounded by the weight of its values
 processes   which process this is, and if one has ended   json_changes    what differs between two states
 sqlite_errors   what a damaged file of SQLite raises
+large_values    what is too large for an event loop
 """

@@ -11,7 +11,21 @@ from collections.abc import Callable, ItemsView, KeysView, Mapping, ValuesView
 from enum import Enum
 from typing import Any
 
-__all__ = ["LEVELS", "NOTHING", "clean", "clean_json", "is_deeper", "legal_name", "plain_json", "text_of"]
+from toolsearch.support.json_types import KeptDict, KeptList
+from toolsearch.support.large_values import in_pieces, is_large
+
+__all__ = [
+    "LEVELS",
+    "NOTHING",
+    "clean",
+    "clean_json",
+    "is_deeper",
+    "is_kept",
+    "kept",
+    "legal_name",
+    "plain_json",
+    "text_of",
+]
 
 _SURROGATES = re.compile("[\ud800-\udfff]")
 LONG_BITS = 2_000  # fewer than the least limit that Python can be given for writing a whole number
@@ -87,12 +101,32 @@ def _long(number: int) -> int | str:
 
 
 def plain_json(value: object) -> Any:
-    """A copy as plain JSON, as `clean_json`; what JSON cannot hold (models, enums, sets, bytes) is as in `text_of`."""
+    """A copy as plain JSON, as `clean_json`; what JSON cannot hold (models, enums, sets, bytes) is as in `text_of`.
+
+    A copy that was made to be kept is not copied again.
+    """
     if type(value) is str:
         return clean(value)
+    if type(value) in (KeptDict, KeptList):
+        return value
     if value is None or isinstance(value, str | int | float):
         return _clean_scalar(value)
     return _copied(value, _plain_scalar)
+
+
+def kept(value: Any) -> Any:
+    """A copy of a large value as plain JSON, which is shared from then on, and not copied again; others as they are."""
+    if is_kept(value) or not is_large(value):
+        return value
+    plain = plain_json(value)
+    if isinstance(plain, dict):
+        return KeptDict(plain)
+    return KeptList(plain) if isinstance(plain, list) else plain
+
+
+def is_kept(value: object) -> bool:
+    """Whether a value is a copy that `kept` made."""
+    return type(value) in (KeptDict, KeptList)
 
 
 def _plain_scalar(value: object) -> Any:
@@ -131,13 +165,17 @@ def text_of(value: object) -> str:
     if isinstance(value, bytes | bytearray | memoryview):
         return f"<binary data, {len(bytes(value)):,} bytes>"
     try:
-        return clean(json.dumps(value, ensure_ascii=False, default=_plain))
+        return clean(in_pieces(value, _written))
     except (
         TypeError,
         ValueError,
         RecursionError,
     ):  # odd keys, a circle: the tool ran, so there is a text
         return clean(str(value))
+
+
+def _written(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=_plain)
 
 
 def _plain(value: object) -> object:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
-__all__ = ["TIMEOUT_SECONDS", "StopFlag", "in_thread", "start", "within"]
+__all__ = ["TIMEOUT_SECONDS", "StopFlag", "in_thread", "in_thread_if", "start", "within"]
 
 TIMEOUT_SECONDS = 1e9  # a longer wait, which no clock can time, counts as endless
 
@@ -100,3 +100,8 @@ async def in_thread(function: Callable[[], T]) -> T:
 
     start(run)
     return await done
+
+
+async def in_thread_if(is_large: bool, function: Callable[[], T]) -> T:
+    """What a function returns or raises, run in a thread if it has so much to do that the event loop would stand."""
+    return await in_thread(function) if is_large else function()
