@@ -55,7 +55,7 @@ SHOWN = {
         'search     search_tools {"queries": ["get an order by its number"',
         "shopify/get_order",
         'call       get_order {"order_number": "1042"}\ncall       list_payment_intents {"customer": "cus_9"',
-        '  a person is asked: Run create_refund? {"payment_intent": "pi_77", "amount": 1200',
+        '  a person is asked: Run create_refund of stripe? {"payment_intent": "pi_77", "amount": 1200',
         "decided    create_refund approved",
         "result     create_refund ok",
         "end        answered",
