@@ -171,7 +171,7 @@ def _beyond(hits: Sequence[_Scored], query: str) -> set[int]:
     groups: dict[tuple[str, ...], list[int]] = {}
     for at, hit in enumerate(hits):
         if hit.tool.server:
-            groups.setdefault(tuple(sorted(_words(hit.tool.base_name))), []).append(at)
+            groups.setdefault(_name_words(hit.tool.name, hit.tool.server), []).append(at)
     wanted: set[str] | None = None
     beyond: set[int] = set()
     for places in groups.values():
@@ -191,6 +191,11 @@ def _beyond(hits: Sequence[_Scored], query: str) -> set[int]:
                     beyond.add(at)
                 kind[1].add(server)
     return beyond
+
+
+@lru_cache(maxsize=4096)
+def _name_words(name: str, server: str | None) -> tuple[str, ...]:
+    return tuple(sorted(_words(base_name(name, server))))
 
 
 def _same(one: AbstractSet[str], other: AbstractSet[str]) -> bool:
