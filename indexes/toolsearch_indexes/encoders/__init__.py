@@ -66,9 +66,9 @@ def encoded(encoder: Encoder, texts: Sequence[str], *, query: bool = False) -> N
     import numpy as np
 
     rows = unit_rows(encoder, texts, query=query)
-    finite = np.isfinite(rows).all(axis=1)
-    if not finite.all():
-        raise not_finite(encoder, None if query else texts[int(finite.argmin())])
+    if np.isnan(rows[:, :1]).any():  # a row is all of NaN, or has none
+        place = int(np.isnan(rows[:, 0]).argmax())
+        raise not_finite(encoder, None if query else texts[place])
     return rows
 
 
