@@ -15,7 +15,7 @@ PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check $(if $(CONST
 DEMO_OUT := build/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types docs pytest heavy notebook format clean
+.PHONY: help demo test lint types docs pytest torture heavy notebook format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,6 +38,9 @@ docs: $(VENV)/.dev ## build the documentation into site/
 
 pytest: $(VENV)/.dev ## the tests alone; make pytest ARGS="-k session"
 	$(PY) -m pytest $(ARGS)
+
+torture: $(VENV)/.dev ## kills, cancels, storms and fuzzed input, in at most five minutes; make torture ARGS="kills --seed 7"
+	$(PY) -m tests.torture $(ARGS)
 
 heavy: $(VENV)/.heavy ## torch and a small real model, for the tests marked heavy (1.5 GB)
 
