@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from difflib import get_close_matches
+from functools import partial
 from typing import TypeAlias, Unpack
 
 from toolsearch.calls import Caller
@@ -74,8 +75,13 @@ class ToolSearch:
         teaches = learned if "learned" in chosen.examples else None
         self.view = View(tools, engine, chosen, pins=pins, visible=visible, run=run, learned=teaches)
         self.registry = SessionRegistry(self.view, most=chosen.max_sessions, seconds=chosen.ttl_seconds)
+        # The upkeep holds the view and the pins, not this object, so that nothing keeps a `ToolSearch` alive.
         self._upkeep = IndexUpkeep(
-            tools, engine, pinned=_Pinned(self.view), examples=chosen.examples, on_change=_Follower(self.view)
+            tools,
+            engine,
+            pinned=partial(pins.of, tools),
+            examples=chosen.examples,
+            on_change=partial(_follow, self.view),
         )
         if log.isEnabledFor(logging.INFO):
             why = f", {self.view.choose_mode()[1]}" if chosen.mode == "auto" else ""
@@ -141,26 +147,11 @@ class ToolSearch:
         return f"ToolSearch({self.catalog!r}, {self.index.name!r}, {len(self.pinned)} pinned)"
 
 
-class _Pinned:
-    """The tools that are pinned now. It holds the view alone, so that nothing keeps a `ToolSearch` alive."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-
-    def __call__(self) -> tuple[Tool, ...]:
-        return self._view.pinned
-
-
-class _Follower:
+def _follow(view: View, change: Change) -> None:
     """Tells the view about a change of the catalog, and forgets what was learned about removed tools."""
-
-    def __init__(self, view: View) -> None:
-        self._view = view
-
-    def __call__(self, change: Change) -> None:
-        self._view.note_change(change)
-        if self._view.learned is not None:
-            self._view.learned.forget({t.id for t in change.removed} - {t.id for t in change.added})
+    view.note_change(change)
+    if view.learned is not None:
+        view.learned.forget({t.id for t in change.removed} - {t.id for t in change.added})
 
 
 def _settings(settings: Settings | None, index: object, options: JsonObject) -> Settings:

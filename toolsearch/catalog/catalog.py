@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, Unpack
 
 from toolsearch.calls import Caller
-from toolsearch.catalog.changes import Change, Step
+from toolsearch.catalog.changes import Change, CurrentRoster, Step
 from toolsearch.catalog.marks import ToolOptions
 from toolsearch.catalog.missing import MissingServer, missing_server
-from toolsearch.catalog.quarantine import Notices, Quarantine, Quarantined, log_unchecked
+from toolsearch.catalog.quarantine import Notices, Quarantine, Quarantined, log_look_alikes, log_unchecked
 from toolsearch.catalog.reserved import Reserved
 from toolsearch.catalog.roster import Roster
 from toolsearch.catalog.sources import check_json, check_some, read_source, remedy_for, sources_in
@@ -52,15 +52,15 @@ class Catalog:
     ) -> None:
         checks.choice("on_collision", on_collision, "quarantine", "replace", "error")
         checks.text("server", server, none=True)
-        self._roster = Roster()
+        self._current = CurrentRoster()
         self._quarantine = Quarantine()
         self._notices = Notices()
         self._missing: dict[str, MissingServer] = {}
         self._reserved = Reserved()
         self._examples: Examples | None = None
         self._subscribers: list[Callable[[Change], None]] = []
-        # Changes are made and announced one after the other. Look-ups need no lock: they read the roster of the moment,
-        # also while a source is read, which may be slow, and while listeners run, which may look things up themselves.
+        # Changes are made and announced one after the other. Look-ups do not wait for this lock: they see the roster of
+        # the moment while a source is read, which may be slow, and while listeners run, which may look things up.
         self._changing = threading.RLock()
         self._on_collision = on_collision
         if server:
@@ -133,12 +133,7 @@ class Catalog:
             if (problem := self._reserved.problem_of(new)) is not None:
                 raise problem
             new = self._with_queries(new)
-            before = step.draft.tools.get(new.id)
-            if before is not None and before == new and before.enriched == new.enriched:
-                step.draft.tools[new.id] = new  # the same for model and index; what runs may be new
-                step.replaced = True
-            else:
-                step.put(new)
+            step.put(new)
         return new
 
     def sync(self, sources: Iterable[object], *, server: str, trust: Iterable[str] = (), **options: object) -> None:
@@ -160,14 +155,14 @@ class Catalog:
     def _exchange(self, server: str, read: Iterable[tuple[Tool, object]], step: Step) -> None:
         """Puts these tools of a server in the place of those it had."""
         wanted = {t.id: self._with_queries(t) for t, part in read if self._is_free(t, part, step)}
-        before = {t.id: t for t in step.draft.tools.values() if t.server == server}
-        for other in [t for i, t in step.draft.tools.items() if i in wanted and i not in before]:
-            if not self._may_replace(other, wanted[other.id], step):
+        for other in step.before:
+            if other.server == server and other.id not in wanted:
+                step.drop(other)
+            elif other.server != server and other.id in wanted and not self._may_replace(other, wanted[other.id], step):
                 del wanted[other.id]
-        for gone in [t for i, t in before.items() if i not in wanted]:
-            step.drop(gone)
-        for new in [t for i, t in wanted.items() if step.draft.tools.get(i) != t]:
-            step.put(new)
+        for new in wanted.values():
+            if step.get(new.id) != new:
+                step.put(new)
 
     def enrich(self, examples: Examples | None) -> tuple[str, ...]:
         """Attaches example queries to the tools, now and whenever a tool comes or changes; None removes them all.
@@ -178,7 +173,7 @@ class Catalog:
         checks.having("examples", examples, "Examples, as Examples.load(file) gives", "of", "stale", none=True)
         with self._step() as step:
             self._examples = examples
-            for before in self:
+            for before in step.before:
                 queries = examples.of(before) if examples is not None else ()
                 if queries != before.enriched:
                     step.put(replace(before, enriched=queries))
@@ -204,7 +199,7 @@ class Catalog:
         Raises `SetupError` if it is one of the program's own, without a server: that can be given another name.
         """
         with self._step() as step:
-            self._reserved, taken = self._reserved.also(checks.names("names", names), self)
+            self._reserved, taken = self._reserved.also(checks.names("names", names), step.before)
             for tool, problem in taken:
                 step.drop(tool)
                 step.refused.append((tool, problem))
@@ -224,32 +219,31 @@ class Catalog:
     @property
     def roster(self) -> Roster:
         """The tools as they are now. It never changes: take it once to look several things up in one state."""
-        return self._roster
+        return self._current.take()
 
     @property
     def version(self) -> int:
         """Grows with every change."""
-        return self._roster.version
+        return self._current.version
 
     def __getitem__(self, tool_id: str) -> Tool:
-        try:
-            return self._roster.tools[tool_id]
-        except KeyError:
-            near = self.near(str(tool_id))
-            hint = f"; near names: {', '.join(repr(t.id) for t in near)}" if near else ""
-            raise UnknownTool(f"there is no tool {tool_id!r} in the catalog{hint}") from None
+        if (found := self.get(tool_id)) is not None:
+            return found
+        near = ", ".join(repr(t.id) for t in self.near(str(tool_id)))
+        raise UnknownTool(f"there is no tool {tool_id!r} in the catalog{f'; near names: {near}' if near else ''}")
 
     def get(self, tool_id: str) -> Tool | None:
-        return self._roster.tools.get(tool_id)
+        return self._current.get(tool_id)
 
     def __contains__(self, tool_id: object) -> bool:
-        return (tool_id.id if isinstance(tool_id, Tool) else tool_id) in self._roster.tools
+        key = tool_id.id if isinstance(tool_id, Tool) else tool_id
+        return isinstance(key, str) and self.get(key) is not None
 
     def __iter__(self) -> Iterator[Tool]:
-        return iter(self._roster)
+        return iter(self.roster)
 
     def __len__(self) -> int:
-        return len(self._roster)
+        return len(self._current)
 
     @property
     def quarantined(self) -> tuple[Quarantined, ...]:
@@ -288,35 +282,34 @@ class Catalog:
         Where no tool has it to the letter: those that have it in another case, with other signs between its words, or
         as base name; where there are none either, those with the same letters and digits.
         """
-        return self._roster.named(name)
+        return self.roster.named(name)
 
     def near(self, name: str, limit: int = 3, among: Collection[str] | None = None) -> list[Tool]:
         """The tools with the most similar names, best first."""
-        return self._roster.near(name, limit, among)
+        return self.roster.near(name, limit, among)
 
     def provider_name(self, tool_id: str, among: Collection[str] | None = None) -> str:
         """The name a model sees: legal for every provider and distinct, whatever the order of registration.
 
         With `among`, tools outside it are ignored: a name does not reveal that they exist.
         """
-        return self._roster.provider_name(self[tool_id], among)
+        return self.roster.provider_name(self[tool_id], among)
 
     # -- inside --------------------------------------------------------------------------------------------------
 
     @contextmanager
     def _step(self) -> Generator[Step]:
-        """A change: made on a draft, put in place at once, and announced; also as far as it came before it raised."""
+        """A change: made aside, put in place at once, and announced; also as far as it came before it raised."""
         with self._changing:
-            step = Step(self._roster.draft())
+            step, version = self._current.begin(), self.version
             try:
                 yield step
             finally:
-                before, change = self._roster, Change()
-                if step.added or step.removed or step.replaced:
-                    self._roster, change = step.finish(before.version)
+                change = self._current.put_in_place(step)
                 for source, error in step.refused:
                     self._quarantine.add(source, error)
-                if self._roster.version > before.version:
+                log_look_alikes(step.look_alikes)
+                if self.version > version:
                     self._announce(change)
 
     def _take(self, new: Tool, source: object, step: Step) -> Tool | None:
@@ -324,12 +317,12 @@ class Catalog:
         if not self._is_free(new, source, step):
             return None
         new = self._with_queries(new)
-        before = step.draft.tools.get(new.id)
+        before = step.get(new.id)
         if before is not None and before == new:
             return before
         if before is not None and not self._may_replace(before, source, step):
             return None
-        step.put(new, keep_place=False)
+        step.put(new)
         return new
 
     def _read(

@@ -1,17 +1,17 @@
-"""A change of a catalog: as it is made, on a draft, and as it is announced."""
+"""A change of a catalog: as it is made, as it is put in place, and as it is announced."""
 
 from __future__ import annotations
 
-import logging
+import threading
 from dataclasses import dataclass, field
 
 from toolsearch.catalog.roster import Draft, Roster
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import DefinitionError
 
-__all__ = ["Change", "Step"]
+__all__ = ["Change", "CurrentRoster", "Step"]
 
-log = logging.getLogger("toolsearch")
+SMALL = 64  # tools: a change of so few is made while look-ups wait
 
 
 @dataclass(frozen=True)
@@ -24,38 +24,92 @@ class Change:
 
 @dataclass
 class Step:
-    """A change as it is made, on a draft that nobody else sees: one tool after the other, until all is put in place."""
+    """A change as it is made: the tool that each id is to have. Nobody sees it before it is put in place."""
 
-    draft: Draft
-    added: dict[str, Tool] = field(default_factory=dict)
-    removed: list[Tool] = field(default_factory=list)
+    before: Roster
     refused: list[tuple[object, DefinitionError]] = field(default_factory=list)
-    folds: set[str] = field(default_factory=set)  # folded names of the tools that came and left
-    replaced: bool = False  # a function by another: nothing to announce
+    look_alikes: list[str] = field(default_factory=list)  # ids of the tools that are flagged anew
+    _tools: dict[str, Tool | None] = field(default_factory=dict)  # by id; None: there is to be none
 
-    def put(self, new: Tool, *, keep_place: bool = True) -> None:
-        """Puts a tool in, perhaps in the place of another; one that came in this step itself was never announced."""
-        if (before := self.draft.tools.get(new.id)) is not None:
-            self.folds |= self.draft.names.folds_of(before.id)
-            self.draft.drop(before, keep_place=keep_place)
-            if self.added.pop(new.id, None) is None:
-                self.removed.append(before)
-        self.draft.put(new)
-        self.folds |= self.draft.names.folds_of(new.id)
-        self.added[new.id] = new
+    def __len__(self) -> int:
+        return len(self._tools)
+
+    def get(self, tool_id: str) -> Tool | None:
+        """The tool of this id, as it is to be."""
+        return self._tools[tool_id] if tool_id in self._tools else self.before.get(tool_id)
+
+    def put(self, new: Tool) -> None:
+        """Puts a tool in, in the place of the one with its id if there is one."""
+        self._tools[new.id] = new
 
     def drop(self, tool: Tool) -> None:
-        self.folds |= self.draft.names.folds_of(tool.id)
-        self.draft.drop(tool)
-        self.removed.append(tool)
+        self._tools[tool.id] = None
 
-    def finish(self, version: int) -> tuple[Roster, Change]:
-        """The next state of the catalog, and what is announced of it."""
-        if anew := self.draft.flag_look_alikes(self.folds):
-            log.warning(
-                "%d tools have a name like a tool of another server, but for case and signs: %s",
-                len(anew), ", ".join(map(repr, anew[:4])),
-            )  # fmt: skip
-        added = tuple(self.draft.tools[tool_id] for tool_id in self.added)
-        changed = bool(added or self.removed)
-        return self.draft.roster(version + changed), Change(added, tuple(self.removed))
+    def finish(self, draft: Draft) -> tuple[Roster, Change]:
+        """The next state of the catalog, made of a draft of the present one, and what is announced of it."""
+        added: list[str] = []
+        removed: list[Tool] = []
+        folds: set[str] = set()  # folded names of the tools that came and left
+        for tool_id, new in self._tools.items():
+            before = draft.tools.get(tool_id)
+            if before is not None:
+                folds |= draft.names.folds_of(tool_id)
+                draft.drop(before, keep_place=new is not None)
+            if new is not None:
+                draft.put(new)
+                folds |= draft.names.folds_of(tool_id)
+            if before is None or new is None or before != new or before.enriched != new.enriched:
+                removed += [] if before is None else [before]
+                added += [] if new is None else [tool_id]
+            # Otherwise it is the same for model and index, and only what runs may be new: nothing to announce.
+        self.look_alikes = draft.flag_look_alikes(folds)
+        change = Change(tuple(draft.tools[tool_id] for tool_id in added), tuple(removed))
+        return draft.roster(self.before.version + bool(added or removed)), change
+
+
+class CurrentRoster:
+    """The roster of the moment, and how the next one takes its place.
+
+    A change copies the roster if somebody has taken it. If nobody has, a small change is made in the roster itself,
+    while look-ups wait: so tools that are added one by one do not copy all those before them.
+    """
+
+    def __init__(self) -> None:
+        self._roster = Roster()
+        self._is_taken = False
+        # Held for moments only, and never while code of others runs.
+        self._lock = threading.Lock()
+
+    @property
+    def version(self) -> int:
+        return self._roster.version
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._roster)
+
+    def get(self, tool_id: str) -> Tool | None:
+        with self._lock:
+            return self._roster.get(tool_id)
+
+    def take(self) -> Roster:
+        """The roster, which never changes from now on."""
+        with self._lock:
+            self._is_taken = True
+            return self._roster
+
+    def begin(self) -> Step:
+        """A change to be made. The next one may begin when this one was put in place."""
+        return Step(self._roster)
+
+    def put_in_place(self, step: Step) -> Change:
+        if not len(step):
+            return Change()
+        with self._lock:
+            if not self._is_taken and len(step) <= SMALL:
+                self._roster, change = step.finish(self._roster.draft(copy=False))
+                return change
+        after, change = step.finish(self._roster.draft(copy=True))
+        with self._lock:
+            self._roster, self._is_taken = after, False
+        return change

@@ -10,7 +10,7 @@ from toolsearch.catalog.tools import Tool
 from toolsearch.errors import DefinitionError
 from toolsearch.support.text import clean
 
-__all__ = ["Notices", "Quarantine", "Quarantined", "log_unchecked"]
+__all__ = ["Notices", "Quarantine", "Quarantined", "log_look_alikes", "log_unchecked"]
 
 log = logging.getLogger("toolsearch")
 
@@ -93,3 +93,10 @@ def log_unchecked(added: Sequence[Tool], removed: Sequence[Tool]) -> None:
     for new in added:
         if new.unchecked and new not in removed:
             log.warning("calls of %r are not checked against all of its schema: %s", new.id, "; ".join(new.unchecked))
+
+
+def log_look_alikes(ids: Sequence[str]) -> None:
+    """Names the first of the tools that have a name like another server's, if there are any."""
+    if ids:
+        names = ", ".join(map(repr, ids[:4]))
+        log.warning("%d tools have a name like a tool of another server, but for case and signs: %s", len(ids), names)

@@ -16,22 +16,23 @@ __all__ = ["Draft", "Roster"]
 
 
 class Roster:
-    """One state of a catalog. It never changes: a change of the catalog is a new one, put in its place at once.
+    """One state of a catalog. A roster that was taken from its catalog never changes.
 
-    Whoever looks several things up takes one roster for all of them, and so sees one state.
+    To see one state, take one roster and look everything up in it.
     """
 
     def __init__(
         self,
         version: int = 0,
-        tools: Mapping[str, Tool] | None = None,
-        namesakes: Mapping[str, tuple[str, ...]] | None = None,
+        tools: dict[str, Tool] | None = None,
+        namesakes: dict[str, tuple[str, ...]] | None = None,
         names: Names | None = None,
     ) -> None:
         self.version = version
-        self.tools: Mapping[str, Tool] = MappingProxyType({}) if tools is None else tools
-        self._namesakes = namesakes or {}  # plain name -> ids
-        self._names = names or Names()
+        self._tools = {} if tools is None else tools
+        self.tools: Mapping[str, Tool] = MappingProxyType(self._tools)
+        self._namesakes = {} if namesakes is None else namesakes  # plain name -> ids
+        self._names = Names() if names is None else names
 
     @cached_property
     def places(self) -> tuple[frozenset[str], frozenset[str]]:
@@ -39,9 +40,11 @@ class Roster:
         servers = frozenset(t.server for t in self if t.server)
         return servers, frozenset(t.category for t in self if t.category)
 
-    def draft(self) -> Draft:
-        """A copy to change, which becomes the next state."""
-        return Draft(dict(self.tools), dict(self._namesakes), self._names.copy())
+    def draft(self, *, copy: bool) -> Draft:
+        """What becomes the next state. Without `copy` it takes this roster's contents over: nobody may have it then."""
+        if not copy:
+            return Draft(self._tools, self._namesakes, self._names)
+        return Draft(dict(self._tools), dict(self._namesakes), self._names.copy())
 
     def get(self, tool_id: str) -> Tool | None:
         return self.tools.get(tool_id)
@@ -102,7 +105,7 @@ class Draft:
         self.names.add(tool.id, spellings_of(tool.name, tool.id, tool.server), (tool.base_name,))
 
     def drop(self, tool: Tool, *, keep_place: bool = False) -> None:
-        """Takes a tool out. With `keep_place` another tool of its id is put in at once, at the same place."""
+        """Takes a tool out. With `keep_place` another tool of its id is put in next, at the same place."""
         if not keep_place:
             del self.tools[tool.id]
         self.names.remove(tool.id)
@@ -131,7 +134,7 @@ class Draft:
 
     def roster(self, version: int) -> Roster:
         """The finished state."""
-        return Roster(version, MappingProxyType(self.tools), MappingProxyType(self.namesakes), self.names)
+        return Roster(version, self.tools, self.namesakes, self.names)
 
 
 def _look_alikes(tools: Sequence[Tool], fold: str) -> frozenset[str]:

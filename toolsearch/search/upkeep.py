@@ -53,9 +53,8 @@ class IndexUpkeep:
 
         end = catalog.subscribe(apply)
         try:
-            tools = [t for t in catalog if t.id not in self._pinned]
-            self._drop_strangers(tools)
-            self._add(tools)
+            self._drop_strangers()
+            self._add([t for t in catalog if t.id not in self._pinned])
         except BaseException:
             end()
             raise
@@ -71,16 +70,18 @@ class IndexUpkeep:
             stays = {t.id for t in added}  # `add` replaces them, so that they are never missing from a search
             gone = [*(t.id for t in change.removed), *sorted(self._pinned - before)]
             self._index.remove([i for i in dict.fromkeys(gone) if i not in stays])
-            self._drop_strangers([t for t in self._catalog if t.id not in self._pinned])
+            self._drop_strangers()
             self._add(added)
         except SetupError:
             log.exception("index %r could not apply a catalog change", self._index.name)
 
-    def _drop_strangers(self, tools: Sequence[Tool]) -> None:
+    def _drop_strangers(self) -> None:
         """Once: removes what an index kept of tools that have left. A catalog still empty does not tell which."""
-        if tools and not self._dropped_strangers:
+        if self._dropped_strangers:
+            return
+        if ids := [t.id for t in self._catalog if t.id not in self._pinned]:
             if offers(self._index, PersistentIndex):
-                self._index.keep_only([t.id for t in tools])
+                self._index.keep_only(ids)
             self._dropped_strangers = True
 
     def _add(self, tools: Sequence[Tool]) -> None:
