@@ -53,6 +53,13 @@ def test_a_file_without_a_usable_tool_is_an_error_that_names_its_shape(
     assert done.stderr.startswith("toolsearch: the file 'mine.json' holds no usable tool: ")
     assert shape in done.stderr
     assert done.stderr.count("\n") == 1
+    assert "no tool was passed" not in done.stderr, "said twice"
+
+
+def test_check_gives_the_only_reason_once(tmp_path: Path) -> None:
+    done = run(tmp_path, "check", "--tools", written(tmp_path, "mcp.json", {"mcpServers": {}}))
+    assert done.returncode == 2
+    assert done.stderr.startswith("toolsearch: the file 'mcp.json' holds no usable tool: it is the configuration of")
 
 
 def test_one_usable_tool_is_enough(tmp_path: Path) -> None:

@@ -217,7 +217,8 @@ def _pin(catalog: Catalog, wanted: PinnedTool) -> Tool:
         near = ", ".join(repr(t.id) for t in named or catalog.near(wanted))
         refused = next((q.reason for q in catalog.quarantined if q.name == wanted), None)
         problem = "is the name of several tools" if named else "is not in the catalog"
-        more = f": it was refused, because {refused}" if refused else f"; did you mean {near}?" if near else ""
+        later = f"; tools that come later are pinned by a pattern, as in {f'{wanted}/*'!r}"
+        more = f": it was refused, because {refused}" if refused else f"; did you mean {near}?" if near else later
         raise SetupError(f"the pinned tool {wanted!r} {problem}{more}")
     new = wanted if isinstance(wanted, Tool) else tool(wanted)
     added = catalog.add(new)

@@ -3,6 +3,7 @@
 import contextlib
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch import Catalog, SetupError, tool
+from toolsearch import Catalog, SetupError, ToolSearch, tool
 
 OBJECT = {"type": "object"}
 A: dict[str, Any] = {"name": "a", "description": "Does a.", "inputSchema": OBJECT}
@@ -208,6 +209,13 @@ def test_sources_without_a_definition_raise(wrong: Any, told: str) -> None:
     with pytest.raises(SetupError, match="no tool was passed"):
         catalog.sync(wrong, server="s")
     assert [t.id for t in catalog] == ["s/a"], "a wrong answer takes nothing away"
+
+
+@pytest.mark.parametrize("path", ["tools.json", Path("tools.json")])
+def test_a_path_is_no_catalog_and_the_error_says_how_to_read_it(path: Any) -> None:
+    for made in (Catalog, ToolSearch):
+        with pytest.raises(SetupError, match=r"Catalog\.from_file"):
+            made(path)
 
 
 def test_bad_definitions_are_quarantined_and_never_raise() -> None:

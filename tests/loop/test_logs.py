@@ -137,15 +137,20 @@ def test_each_request_to_a_model_and_its_reply_are_records(drive: Any, records: 
     agent = Agent(model, SEARCH, system="Be brief.", layers=[log_model(level=logging.INFO)])
     drive(agent, "Look, my token=abc", conversation_id="s1")
     told = [line for line in records.lines if line.startswith(("INFO s1 - request", "INFO s1 - reply"))]
-    head = "to scripted: {} messages; 2 tools: look, pay\n    system: Be brief.\n    user: Look, my token=[redacted]"
-    assert told[0] == "INFO s1 - request 1 " + head.format(1)
-    assert told[1].startswith("INFO s1 - reply 1: 1 calls; ")
+    head = "to scripted: {}; 2 tools: look, pay\n    system: Be brief.\n    user: Look, my token=[redacted]"
+    assert told[0] == "INFO s1 - request 1 " + head.format("1 message")
+    assert told[1].startswith("INFO s1 - reply 1: 1 call; ")
     assert told[1].endswith('tokens; tool_calls\n    call c1 look: {"at": 7, "password": "[redacted]"}')
-    assert told[2] == "INFO s1 - request 2 " + head.format(3) + (
+    assert told[2] == "INFO s1 - request 2 " + head.format("3 messages") + (
         '\n    call c1 look: {"at": 7, "password": "[redacted]"}\n    result c1 ok: seen 7, token=[redacted]'
     )
     assert told[3].endswith("100 + 10 tokens; stop\n    assistant: Seen.\n      INFO s1 - forged")
     assert "hunter2" not in "".join(records.lines)
+
+
+def test_the_name_of_a_level_is_no_level() -> None:
+    with pytest.raises(SetupError, match=r"level must be a number, as logging.INFO is, not 'INFO'"):
+        log_model(level="INFO")  # type: ignore[arg-type]
 
 
 def test_a_request_that_fails_is_a_record_and_the_helpers_calls_are(drive: Any, records: Records) -> None:

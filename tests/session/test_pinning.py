@@ -124,3 +124,9 @@ def test_a_restored_session_lists_a_later_pinned_tool_once() -> None:
 def test_a_misspelt_server_is_an_error() -> None:
     with pytest.raises(SetupError, match="the pinned tool 'noteS' is not in the catalog"):
         ToolSearch(catalog(), "keyword", pinned=["noteS"])
+
+
+def test_a_server_without_tools_yet_is_pinned_by_a_pattern_and_the_error_says_so() -> None:
+    with pytest.raises(SetupError, match=r"'github' is not in the catalog; tools that come later .* 'github/\*'"):
+        ToolSearch([], "keyword", pinned=["github"])
+    assert ToolSearch([], "keyword", pinned=["github/*"]).pinned == ()

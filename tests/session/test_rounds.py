@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch import Caller, Catalog, Session, ToolCall, ToolSearch
+from toolsearch import Caller, Catalog, Session, SetupError, ToolCall, ToolSearch
 from toolsearch.testing import FixedIndex
 
 
@@ -144,6 +144,15 @@ def test_K15_two_searches_of_a_reply_are_loaded_in_the_model_s_order(is_async: b
     assert [each.name for each in session.tools()] == ["search_tools", "rotate_key", "print_page"]
     assert [(r.call_id, r.status) for r in results] == [("1", "ok"), ("2", "ok"), ("c-rotate_key", "not_loaded")]
     assert session.handle_all([]) == asyncio.run(session.ahandle_all(iter([]))) == []
+
+
+@pytest.mark.parametrize("wrong", [call("alone"), None, 5])
+def test_what_is_no_list_of_calls_is_a_setup_error(wrong: Any) -> None:
+    session = ToolSearch([], "keyword").session()
+    with pytest.raises(SetupError, match="calls must be a list of calls, as calls_in"):
+        session.handle_all(wrong)
+    with pytest.raises(SetupError, match="calls must be a list of calls, as calls_in"):
+        asyncio.run(session.ahandle_all(wrong))
 
 
 def test_calls_run_together_unless_one_must_be_alone() -> None:

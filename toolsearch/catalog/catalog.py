@@ -22,6 +22,7 @@ from toolsearch.catalog.tools import Tool, tool
 from toolsearch.catalog.trust import check_trust
 from toolsearch.errors import DefinitionError, UnknownTool
 from toolsearch.support import checks
+from toolsearch.support.text import counted
 
 if TYPE_CHECKING:
     from toolsearch.catalog.examples import Examples
@@ -367,16 +368,12 @@ class Catalog:
                 log.exception("a listener of the catalog failed")
 
     def __repr__(self) -> str:
-        servers = f" from {_counted(len(self.servers), 'server')}" if self.servers else ""
+        servers = f" from {counted(len(self.servers), 'server')}" if self.servers else ""
         quarantined = f", {len(self._quarantine)} quarantined" if self._quarantine else ""
-        return f"Catalog({_counted(len(self), 'tool')}{servers}{quarantined})"
+        return f"Catalog({counted(len(self), 'tool')}{servers}{quarantined})"
 
     def _repr_html_(self) -> str:
         from toolsearch.support.html import table
 
         rows = [(t.id, t.server or "", t.summary(), ", ".join(t.flags)) for t in self]
         return table(repr(self), ("id", "server", "summary", "flags"), rows, most=50)
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"

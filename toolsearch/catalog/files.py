@@ -48,7 +48,7 @@ def add_sources(catalog: _Catalog, sources: list[object], where: str, server: st
     try:
         added = catalog.extend(sources, server=server) if server else catalog.extend(sources)
     except SetupError as error:
-        raise SetupError(f"{where} holds no usable tool: {error}") from None
+        raise SetupError(f"{where} holds no usable tool: {error.__cause__ or error}") from None
     if not added:
         refused = catalog.quarantined[known:]
         raise SetupError(f"{where} holds no usable tool: {refused[0].reason if refused else 'it is an empty list'}")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -78,7 +79,7 @@ def remedy_for(before: Tool) -> str:
 def sources_in(sources: object, options: Mapping[str, object]) -> Iterable[object]:
     """The sources to read one by one. Raises `SetupError` for what holds no tools, and for unknown options."""
     check_options(options)
-    if isinstance(sources, str | bytes):
+    if isinstance(sources, str | bytes | os.PathLike):
         more = ": read a file with Catalog.from_file(…)"
         raise checks.wrong("tools", "functions, definitions, or lists of them", sources, more=more)
     if is_one_source(sources):

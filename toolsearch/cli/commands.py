@@ -116,8 +116,8 @@ def check(tools: ToolFiles, form: FormatOption = OutputForm.text) -> None:
     catalog = Catalog()
     try:
         fill(catalog, tools)
-    except SetupError:
-        warn_of_unread(catalog)
+    except SetupError as error:
+        warn_of_unread(catalog, told=str(error))
         raise
     if form is OutputForm.json:
         print_json(check_as_json(catalog))

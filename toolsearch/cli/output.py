@@ -51,10 +51,12 @@ def warn(text: str) -> None:
     Console(stderr=True).print(Text(text))
 
 
-def warn_of_unread(catalog: Catalog) -> None:
-    """Says what of the files is not in the catalog, and why."""
-    for entry in catalog.quarantined:
-        warn(f"quarantined {entry.name}: {entry.reason}")
+def warn_of_unread(catalog: Catalog, *, told: str = "") -> None:
+    """Says what of the files is not in the catalog, and why. An only reason that an error `told` is left out."""
+    refused = catalog.quarantined
+    for entry in refused:
+        if len(refused) > 1 or entry.reason not in told:
+            warn(f"quarantined {entry.name}: {entry.reason}")
     for notice in catalog.notices:
         warn(f"note: {notice}")
 

@@ -32,7 +32,7 @@ from toolsearch.protocols import AnswersById, Layer, ModelSteps, RoundSteps, Run
 from toolsearch.support import checks
 from toolsearch.support.context import scope
 from toolsearch.support.redaction import excerpt, redacted, visible
-from toolsearch.support.text import legal_name, text_of
+from toolsearch.support.text import counted, legal_name, text_of
 
 __all__ = ["LogFilter", "log_model", "logs"]
 
@@ -170,6 +170,7 @@ def log_model(*, level: int = logging.DEBUG, characters: int = 400, redact: Call
     Every text of a request and a reply is redacted and cut to that many `characters`. `redact` takes a text and returns
     what may be seen of it. The layer sees what the layers outside it leave, so put it last in the list.
     """
+    checks.instance("level", level, int, "a number, as logging.INFO is")
     checks.whole("level", level)
     checks.whole("characters", characters)
     checks.function("redact", redact, "from a text to what may be seen of it")
@@ -192,8 +193,9 @@ class _ModelLog:
         if request.purpose != "chat":
             number += f" ({request.purpose})"
         names = ", ".join(tool.name for tool in request.tools)
-        tools = f"{len(request.tools)} tools: {names}" if names else "no tools"
-        head = f"request {number} to {request.model or 'the model'}: {len(request.transcript)} messages; {tools}"
+        tools = f"{counted(len(request.tools), 'tool')}: {names}" if names else "no tools"
+        messages = counted(len(request.transcript), "message")
+        head = f"request {number} to {request.model or 'the model'}: {messages}; {tools}"
         log.log(self.level, "%s", self._lines(head, self._sent(request)))
         began = time.monotonic()
         try:
@@ -204,7 +206,8 @@ class _ModelLog:
         if is_reply(reply):
             used = f"{reply.usage.input_tokens:,} + {reply.usage.output_tokens:,} tokens"
             stop = f"; {reply.stop}" if reply.stop else ""
-            head = f"reply {number}: {len(reply.calls)} calls; {time.monotonic() - began:.2f} s, {used}{stop}"
+            calls = counted(len(reply.calls), "call")
+            head = f"reply {number}: {calls}; {time.monotonic() - began:.2f} s, {used}{stop}"
             log.log(self.level, "%s", self._lines(head, _parts_of(reply)))
         return reply
 

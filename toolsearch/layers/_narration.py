@@ -28,7 +28,7 @@ from toolsearch.events.facts import (
     UserSaid,
 )
 from toolsearch.support.redaction import excerpt, redacted, visible
-from toolsearch.support.text import text_of
+from toolsearch.support.text import counted, text_of
 
 __all__ = ["Narration", "TraceLine"]
 
@@ -171,7 +171,7 @@ class Narration:
         return TraceLine("decided", f"{name} approved{who}{lasts}{changed}")
 
     def _end(self, event: RunEnded) -> Iterator[TraceLine]:
-        count = f"{_number(self._rounds, 'round')}, {_number(self._calls, 'call')}"
+        count = f"{counted(self._rounds, 'round')}, {counted(self._calls, 'call')}"
         used = f"{self._usage.input_tokens:,} tokens in, {self._usage.output_tokens:,} out"
         took = f", {_seconds(event.at - self._began)}" if 0 < self._began <= event.at else ""
         text = "\n" + self.uncut(event.text) if event.text and event.text != self._last_text else ""
@@ -186,7 +186,3 @@ class Narration:
 
 def _seconds(seconds: float) -> str:
     return f"{seconds * 1000:.0f} ms" if seconds < 1 else f"{seconds:.1f} s"
-
-
-def _number(count: int, what: str) -> str:
-    return f"{count:,} {what}" + ("" if count == 1 else "s")

@@ -151,7 +151,7 @@ class Session:
         """
         from toolsearch.support.threads import in_thread_if  # which brings asyncio
 
-        calls = list(calls)
+        calls = _list_of(calls)
         are_large = any(is_large(getattr(call, "arguments", None)) for call in calls)
         reply = await in_thread_if(are_large, lambda: self._decide_reply(calls))
         results: dict[int, ToolResult] = {}
@@ -225,7 +225,7 @@ class Session:
 
     def _decide_reply(self, calls: Iterable[ToolCall]) -> PlannedReply:
         """What to do with the calls of a reply, all decided from the same state; then loads what they load."""
-        asked = list(calls)
+        asked = _list_of(calls)
         inner = [self.inner_calls(call) for call in asked]
         with self._lock:
             single = chain.from_iterable(held or [call] for call, held in zip(asked, inner, strict=True))
@@ -373,3 +373,9 @@ class Session:
 
     def __repr__(self) -> str:
         return f"Session({self.id!r}, {self.mode}, {len(self._tools.pinned)} pinned, {len(self._tools.found)} found)"
+
+
+def _list_of(calls: Iterable[ToolCall]) -> list[ToolCall]:
+    if isinstance(calls, ToolCall) or not isinstance(calls, Iterable):
+        raise checks.wrong("calls", "a list of calls, as calls_in(reply) of a wire gives them", calls)
+    return list(calls)

@@ -19,6 +19,7 @@ __all__ = [
     "NOTHING",
     "clean",
     "clean_json",
+    "counted",
     "is_deeper",
     "is_kept",
     "kept",
@@ -149,6 +150,11 @@ def is_deeper(value: object, most: int) -> bool:
         if not level:
             return False
     return any(isinstance(item, Mapping | list | tuple) for item in level)
+
+
+def counted(number: int, noun: str) -> str:
+    """As in "1 tool" and "2 tools"."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def legal_name(name: object) -> str:
