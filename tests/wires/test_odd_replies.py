@@ -1,5 +1,6 @@
 """Replies as providers and gateways write them on bad days, whole and in pieces, on both wires."""
 
+import asyncio
 import json
 from typing import Any
 
@@ -234,6 +235,12 @@ def text_block(text: str, stop: str | None) -> dict[str, Any]:
         (openai_chat, [chat_piece(content="Half")], "broken off"),
         (openai_chat, [chat_piece(content="Half"), chat_piece("length")], "cut off"),
         (openai_chat, [chat_piece(reasoning_content="Hm."), chat_piece("stop")], "empty"),
+        (openai_chat, chat("TOKEN_LIMIT", content="Half"), "cut off"),
+        (openai_chat, chat("Max Tokens", content="Half"), "cut off"),
+        (openai_chat, chat("content-filter", content="Half"), "filtered"),
+        (openai_chat, chat("IMAGE_SAFETY", content=None), "filtered"),
+        (openai_chat, chat("network_error", content="Half"), "broken off"),
+        (openai_chat, chat("USER_CANCEL", content="Half"), "broken off"),
         (openai_chat, chat("stop", content="Whole"), "answered"),
         (openai_chat, chat(None, content="Whole"), "answered"),
         (openai_chat, chat("stop", content=None, audio={"id": "x", "transcript": "Spoken"}), "answered"),
@@ -556,3 +563,48 @@ def test_pieces_are_shown_as_they_come() -> None:
 def test_a_gateway_that_sends_a_whole_reply_as_one_chunk_is_read() -> None:
     reply = ask(openai_chat, [chat("tool_calls", tool_calls=[chat_call(KIEL)])])
     assert [(call.name, call.arguments) for call in reply.calls] == [("get_tide", KIEL)]
+
+
+class AsyncClient(Client):
+    """A client whose answers are awaited, and whose streams are plain async generators."""
+
+    def create(self, **request: Any) -> Any:
+        async def answer() -> Any:
+            received = super(AsyncClient, self).create(**request)
+            return pieces(received) if isinstance(received, list) else received
+
+        async def pieces(received: Any) -> Any:
+            for piece in received:
+                yield piece
+
+        return answer()
+
+
+NO_PIECES = [None, "[DONE]", "", b"", 0, True, [], [None]]
+
+
+@pytest.mark.parametrize(
+    ("wire", "answer"),
+    [
+        (openai_chat, [chat_piece(content="Fi"), chat_piece("stop", content="ne")]),
+        (
+            anthropic,
+            [START, {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": "Fine"}}],
+        ),
+    ],
+)
+def test_J07_what_is_no_object_among_the_pieces_of_a_stream_says_nothing(wire: Any, answer: list[Any]) -> None:
+    """J07: a sign of life, or the word for the end, that an SDK did not leave out does not fail the turn."""
+    noisy = [piece for each in answer for piece in (*NO_PIECES, each)] + NO_PIECES
+    assert ask(wire, noisy).text == "Fine"
+
+
+@pytest.mark.parametrize("drive", ["run", "arun"])
+def test_J07_a_stream_may_be_a_plain_generator_or_come_as_one_reply(drive: str) -> None:
+    """J07: a client that was wrapped gives what it has, and not every server knows `stream`."""
+    for answer in ([chat_piece("stop", content="Fine")], chat("stop", content="Fine")):
+        client = AsyncClient(answer) if drive == "arun" else Client(answer)
+        client.answers = [iter(each) if isinstance(each, list) and drive == "run" else each for each in client.answers]
+        agent = Agent(openai_chat.model(client, "m"), ToolSearch([]))
+        result = asyncio.run(agent.arun("Go")) if drive == "arun" else agent.run("Go")
+        assert getattr(result, "text", "") == "Fine"

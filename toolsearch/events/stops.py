@@ -11,6 +11,7 @@ Most replies end because the model has said what it wanted. The others are no an
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
@@ -27,19 +28,24 @@ STOPS: Mapping[str, str] = MappingProxyType(
     {
         word: reason
         for reason, words in {
-            "cut off": "length max_tokens max_output_tokens max_completion_tokens model_length",
-            "context overflow": "model_context_window_exceeded context_length_exceeded",
+            "cut off": "length max_length max_tokens max_new_tokens max_output_tokens max_completion_tokens "
+            "max_tokens_reached model_length token_limit incomplete",
+            "context overflow": "model_context_window_exceeded context_length_exceeded error_limit",
             "filtered": "content_filter content_filtered guardrail_intervened safety recitation blocklist "
-            "prohibited_content spii error_toxic",
+            "prohibited_content spii error_toxic language image_safety image_prohibited_content image_recitation "
+            "sensitive moderation",
             "refused": "refusal",
             "paused": "pause_turn",
-            "broken off": "abort insufficient_system_resource malformed_function_call",
+            "broken off": "abort aborted cancel cancelled canceled user_cancel timeout time_limit network_error "
+            "repetition insufficient_system_resource malformed_function_call malformed_response "
+            "malformed_model_output malformed_tool_use unexpected_tool_call too_many_tool_calls",
             "error": "error",
         }.items()
         for word in words.split()
     }
     | {BROKEN_OFF: "broken off"}
 )
+_BETWEEN = re.compile(r"[\s-]+")
 REASONS = frozenset({*STOPS.values(), "empty"})
 
 
@@ -55,8 +61,11 @@ class Ended(Protocol):
 
 
 def stopped(stop: object) -> str:
-    """Our reason for a provider's word; "" for an ordinary one."""
-    return STOPS.get(stop.strip().lower(), "") if isinstance(stop, str) else ""
+    """Our reason for a provider's word, in any case and with any sign between its parts; "" for an ordinary one."""
+    if not isinstance(stop, str):
+        return ""
+    word = stop.strip().lower()
+    return STOPS.get(word) or STOPS.get(_BETWEEN.sub("_", word[:100]), "")
 
 
 def no_answer(reply: Ended) -> str:

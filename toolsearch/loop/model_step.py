@@ -96,7 +96,7 @@ class ModelStep:
 
         if not any(is_large(call.arguments) for call in reply.calls):
             return decide(), reply.raw
-        decided: Any = yield from self.io.run_activity(FunctionActivity(lambda: (decide(), kept(reply.raw))))
+        decided: Any = yield from self.io.run_activity(FunctionActivity(lambda: (decide(), _kept_raw(reply.raw))))
         return decided[0], decided[1]
 
     def _after_record(self, event: Event) -> None:
@@ -161,6 +161,11 @@ class ModelStep:
         yield from self.io.record(
             ModelCalled(request.purpose, str(model), usage, self.io.actor, error, seconds, self.io.now())
         )
+
+
+def _kept_raw(raw: object) -> object:
+    """A provider's own message as the journal keeps it; None for one that is too deep, which nobody could send back."""
+    return None if is_deeper(raw, DEEPEST_RAW) else kept(raw)
 
 
 def _filtered(filters: Iterable[ReplyFilter], deltas: list[TextDelta], *, is_last: bool = False) -> list[TextDelta]:

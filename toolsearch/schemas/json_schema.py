@@ -70,8 +70,8 @@ def _check_properties(properties: object, tool: str) -> None:
 
 
 def _required_names(required: object, tool: str) -> list[str]:
-    """The names, each once; a single text is one name."""
-    names = [required] if isinstance(required, str) else required or []
+    """The names, each once; a single text is one name, and an empty one is none."""
+    names = [required] if required and isinstance(required, str) else required or []
     if not isinstance(names, list | tuple):
         raise DefinitionError(f"'required' in the input schema of {tool!r} must be a list of names, not {_cut(names)}")
     return list(dict.fromkeys(name for name in names if isinstance(name, str)))
@@ -103,7 +103,7 @@ class _Reader:
             elif key == "type":
                 self._type(copy, value, at)
             elif key == "required":
-                if isinstance(value, str | list | tuple):
+                if value and isinstance(value, str | list | tuple):
                     copy["required"] = [value] if isinstance(value, str) else self._any(value, at)
             elif key in MAPS:
                 if isinstance(value, Mapping):

@@ -24,10 +24,10 @@ _ENDINGS = (
 _SECRET_PAIRS = frozenset(
     (first, last)
     for last, firsts in {
-        "key": "api access private secret signing encryption master subscription ssh auth functions",
+        "key": "api access account private secret signing encryption master subscription ssh auth functions",
         "tokens": "access refresh auth bearer session api",
         "code": "verification recovery security authorization",
-        "signature": "amz goog",
+        "signature": "amz goog access",
     }.items()
     for first in firsts.split()
 )
@@ -58,7 +58,8 @@ _SHAPES = re.compile(
     r"|eyJ[\w-]{8,}\.[\w-]{8,}(?:\.[\w-]*)?"  # a JSON web token
     r")"
     r"|(?<!\w)(?P<scheme>[Bb]earer|BEARER|[Bb]asic|BASIC)[ \t]{1,4}(?=\S{0,300}?(?:[0-9=]|[a-z][A-Z]))[\w.~+/=-]{8,}"
-    r"|(?<=://)(?P<user>[^\s/@:]{0,128}):[^\s/@]{1,512}(?=@)",
+    r"|https://hooks\.[\w.-]{1,100}/[\w/-]{8,200}"  # whoever has the address of a hook may post
+    r"|(?<=//)(?P<user>[^\s/@:]{0,128}):[^\s/@]{1,512}(?=@)",
     re.DOTALL | re.ASCII,
 )
 # Control characters except \t and \n, and those that reverse the text: a terminal would obey them.

@@ -6,6 +6,7 @@ import hashlib
 import inspect
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
+from contextlib import aclosing, closing, nullcontext
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -89,6 +90,7 @@ def read_answer(
 
     The answer is a reply, or with `pieces` a stream of them; from an async client, an awaitable of one of these. The
     client itself is not asked whether it is async: it may be wrapped, and then neither its class nor its method tells.
+    For the same reason a stream need not be one that can be closed, and a server may send a whole reply in its place.
     """
     if inspect.isawaitable(answer):
         return _AsyncAnswer(answer, reply_from, pieces)
@@ -96,12 +98,13 @@ def read_answer(
 
 
 def _read(answer: Any, reply_from: Callable[[Any], Reply], pieces: Pieces | None) -> Iterator[TextDelta | Reply]:
-    if pieces is None:
+    if pieces is None or _is_reply(answer):
         yield reply_from(answer)
         return
-    with answer:
+    with answer if hasattr(answer, "__exit__") else closing(answer) if hasattr(answer, "close") else nullcontext():
         for piece in answer:
-            yield from pieces.take(piece)
+            if not _says_nothing(piece):
+                yield from pieces.take(piece)
     yield reply_from(pieces.whole())
 
 
@@ -109,14 +112,25 @@ async def _read_async(
     answer: Awaitable[Any], reply_from: Callable[[Any], Reply], pieces: Pieces | None
 ) -> AsyncGenerator[TextDelta | Reply]:
     received = await answer
-    if pieces is None:
+    if pieces is None or _is_reply(received):
         yield reply_from(received)
         return
-    async with received:
+    closes = hasattr(received, "aclose")
+    async with received if hasattr(received, "__aexit__") else aclosing(received) if closes else nullcontext():
         async for piece in received:
-            for delta in pieces.take(piece):
+            for delta in [] if _says_nothing(piece) else pieces.take(piece):
                 yield delta
     yield reply_from(pieces.whole())
+
+
+def _is_reply(answer: object) -> bool:
+    """Whether a server that was asked for a stream has sent a reply at once."""
+    return isinstance(answer, Mapping) or hasattr(answer, "model_dump")
+
+
+def _says_nothing(piece: object) -> bool:
+    """Whether a piece of a stream is no object: a sign of life, or the word for the end, which the SDKs leave out."""
+    return piece is None or isinstance(piece, str | bytes | int | float | list)
 
 
 class _AsyncAnswer(AsyncIterator[TextDelta | Reply]):
