@@ -123,6 +123,7 @@ def test_tools_come_from_standard_input_and_from_a_folder(tmp_path: Path) -> Non
         (["--tools", "-", "--tools", "-"], "[]", "standard input can be read only once"),
         (["--tools", "empty"], "", "no file in it ends in .json"),
         (["--tools", "nowhere.json"], "", "there is no file 'nowhere.json'"),
+        (["--tools", ""], "", "--tools names no file"),
     ],
 )
 @pytest.mark.parametrize("command", [["search", "key"], ["check"], ["enrich", "--out", "x", "--ask", "cat"]])
@@ -263,3 +264,26 @@ def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
         env=os.environ | {"PATH": f"{command.parent}{os.pathsep}{os.environ['PATH']}"},
     )  # fmt: skip
     assert done.stdout.splitlines() == ["search", "--limit"]
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "ascii:strict"])
+def test_a_terminal_that_cannot_show_a_text_gets_a_code(encoding: str, tmp_path: Path) -> None:
+    tools = written(tmp_path, "t.json", [{"name": "rotate_key", "description": "A key \u4e2d \U0001f511"}])
+    for form in ("text", "json"):
+        done = run(tmp_path, "search", "--tools", tools, "rotate key", "--format", form, PYTHONIOENCODING=encoding)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "\\u4e2d" in done.stdout
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a POSIX shell closes the streams")
+def test_streams_that_are_closed_or_full_are_told_in_a_line(tmp_path: Path) -> None:
+    written(tmp_path, "t.json", [KEY])
+    command = f"{sys.executable} -m toolsearch check --tools"
+    for line, told in (
+        (f"{command} - <&-", "standard input is closed"),
+        (f"{command} t.json > /dev/full", "the output cannot be written" if Path("/dev/full").exists() else ""),
+    ):
+        done = subprocess.run(["sh", "-c", line], cwd=tmp_path, capture_output=True, check=False, encoding="utf-8")
+        assert told in done.stderr
+        assert "Traceback" not in done.stderr
+        assert done.returncode == 2 or not told

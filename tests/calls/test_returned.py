@@ -52,6 +52,9 @@ ERRORS: list[Any] = [
     {"content": ["no such file"], "isError": True},
     {"jsonrpc": "2.0", "id": 1, "result": {"content": [ERROR_TEXT], "isError": True}},
     {"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "no such file"}},
+    {"jsonrpc": "2.0", "id": 1, "error": "no such file"},
+    {"content": ERROR_TEXT, "isError": True},
+    {"content": [None, ERROR_TEXT, None], "isError": True},
     ToolResult("x", "y", "ok", {"content": [ERROR_TEXT], "isError": True}),  # type: ignore[arg-type]
 ]
 
@@ -131,6 +134,9 @@ MEDIA: list[tuple[Any, str]] = [
         {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "QUJD"}},
         "<image/png, 3 bytes, not shown>",
     ),
+    ({"content": [{"type": "image", "data": "QUJD"}], "isError": False}, "<image/unknown, 3 bytes, not shown>"),
+    ([text_block("See:"), {"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}],
+     "See:\n<image/png, 3 bytes, not shown>"),
     (
         {
             "content": [

@@ -177,8 +177,9 @@ def _read_object(value: object) -> _Read | None:
 
 def _read_answer(answer: Mapping[str, Any]) -> _Read | None:
     """An answer in JSON-RPC, as a server sends it."""
-    if isinstance(error := answer.get("error"), Mapping):
-        about = [clean(str(error.get("message") or "")), text_of(error["data"]) if error.get("data") else ""]
+    if (error := answer.get("error")) is not None:
+        told = error if isinstance(error, Mapping) else {"message": text_of(error)}
+        about = [clean(str(told.get("message") or "")), text_of(told["data"]) if told.get("data") else ""]
         return _Read((TextPart(text := " ".join(filter(None, about))),), text, failed=True)
     result = answer.get("result")
     return _read_envelope(result) if isinstance(result, Mapping) and _is_envelope(result) else None
@@ -188,7 +189,7 @@ def _is_envelope(value: Mapping[str, Any]) -> bool:
     """Whether a dict is what `call_tool` of an MCP client gives, and not a tool's own data with a key "content"."""
     content = value.get("content") or ()
     if any(key in value for key in _ERROR):
-        return isinstance(content, list | tuple | str) and ("content" in value or value.keys() <= _ENVELOPE)
+        return value.keys() <= _ENVELOPE or (isinstance(content, list | tuple | str) and "content" in value)
     if not value.keys() <= _ENVELOPE or not isinstance(content, list | tuple):
         return False
     structured = any(key in value for key in _STRUCTURED)
@@ -197,8 +198,8 @@ def _is_envelope(value: Mapping[str, Any]) -> bool:
 
 def _read_envelope(envelope: Mapping[str, Any]) -> _Read:
     content = envelope.get("content") or ()
-    blocks = [content] if isinstance(content, str) else content
-    parts = tuple(_part(block) or _unknown(block) for block in blocks)
+    blocks = content if isinstance(content, list | tuple) else [content]
+    parts = tuple(_part(block) or _unknown(block) for block in blocks if block is not None)
     structured = next((envelope[key] for key in _STRUCTURED if envelope.get(key) is not None), None)
     failed = any(_is_true(envelope.get(key)) for key in _ERROR)
     if structured is None:
@@ -271,6 +272,8 @@ def _part(block: object) -> Part | None:
             return TextPart(clean(text))
         case "image" | "audio" as kind:
             return _media(block, ImagePart if kind == "image" else AudioPart)
+        case "image_url" if (url := _text_field(_field(block, "image_url"), "url")).startswith("data:image/"):
+            return ImagePart(url, url[5:].partition(";")[0])
         case "resource" if (resource := _field(block, "resource")) is not None and not isinstance(resource, _PLAIN):
             return _resource(resource)
         case "resource_link" if isinstance(_field(block, "uri"), str) or not isinstance(block, Mapping):
@@ -304,5 +307,10 @@ def _resource(resource: object) -> ResourcePart | None:
 
 
 def _unknown(block: object) -> Part:
-    """A block of an unknown kind, as the JSON that it is."""
-    return TextPart(clean(block)) if isinstance(block, str) else JsonPart(plain_json(block))
+    """A block of an unknown kind, as the JSON that it is; an image or a sound without its type is one all the same."""
+    if isinstance(block, str):
+        return TextPart(clean(block))
+    kind, data = (None, None) if isinstance(block, _PLAIN) else (_field(block, "type"), _field(block, "data"))
+    if kind in ("image", "audio") and isinstance(data, str | bytes):
+        return (ImagePart if kind == "image" else AudioPart)(data, f"{kind}/unknown")
+    return JsonPart(plain_json(block))

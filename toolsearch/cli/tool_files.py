@@ -35,6 +35,8 @@ def fill(catalog: Catalog, files: list[str]) -> None:
     if files.count("-") > 1:
         raise SetupError("--tools - is there twice, but standard input can be read only once")
     for file in files:
+        if not file.strip():
+            raise SetupError("--tools names no file: its value is empty")
         if file == "-":
             add_sources(catalog, parse_tools(_standard_input(), "standard input"), "standard input")
         else:
@@ -42,6 +44,8 @@ def fill(catalog: Catalog, files: list[str]) -> None:
 
 
 def _standard_input() -> str:
+    if sys.stdin is None:  # the shell has closed it
+        raise SetupError("standard input is closed: pass a file, or pipe the tools in")
     if sys.stdin.isatty():
         sys.stderr.write("toolsearch: reading tools from standard input\n")
     return decoded(sys.stdin.buffer.read(), "standard input")
