@@ -1071,7 +1071,7 @@ def test_a_giant_schema_in_a_bridge_result_is_cut_and_says_so() -> None:
     session = ToolSearch([defined("giant", "A giant") | {"input_schema": giant}], mode="bridge").session()
     answer = asked(session, "giant")
     assert len(answer.content) < 6_500
-    assert "characters shown" in answer.content
+    assert "… [cut: 6,000 of " in answer.content
 
 
 # -- whatever a model writes -------------------------------------------------------------------------------------------

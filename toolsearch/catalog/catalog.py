@@ -39,7 +39,7 @@ class Catalog:
     counts once. A different tool under an id already taken is a collision: `on_collision="quarantine"` keeps the first,
     "replace" keeps the last, "error" raises `DefinitionError`.
 
-    Safe to share between threads. A change is made in one step: whoever looks sees all of it or nothing. Listeners
+    Safe to share between threads. A change is made in one step: a look-up sees all of it or nothing. Listeners
     given to `subscribe` hear of every change; `version` counts the changes.
     """
 

@@ -10,6 +10,7 @@ from toolsearch.catalog.examples import QUERIES, ExampleEntry, Examples, clean_q
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
 from toolsearch.schemas.argument_texts import argument_texts
+from toolsearch.support.text import reason_of
 
 __all__ = ["enrich"]
 
@@ -48,7 +49,7 @@ def enrich(
         try:
             answer = _ask(ask, batch, queries)
         except Exception as error:
-            problems |= {t.id: f"{type(error).__name__}: {error}"[:300] for t in batch}
+            problems |= {t.id: reason_of(error, 300) for t in batch}
             failures = FAILURES if isinstance(error, SetupError) else failures + 1
             continue
         failures = 0

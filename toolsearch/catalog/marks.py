@@ -112,8 +112,8 @@ _KINDS_OF_OTHERS = ("function", "tool")  # what some write as the kind of every 
 def readable_options(options: Mapping[str, object]) -> tuple[dict[str, object], tuple[str, ...]]:
     """The options of a definition without those that cannot be read, and a sentence for each that was left out.
 
-    A tool can do without a title, a category or an example. What says who may run it, and how, stays as it is: whoever
-    makes a tool of it refuses what it cannot read.
+    A tool can do without a title, a category or an example. The options that say who may run it, and how, stay as
+    they are: if one of them cannot be read, the tool is refused later.
     """
     read: dict[str, object] = {}
     notices: list[str] = []

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import DefinitionError
-from toolsearch.support.text import clean
+from toolsearch.support.text import clean, reason_of
 
 __all__ = ["Notices", "Quarantine", "Quarantined", "log_look_alikes", "log_unchecked"]
 
@@ -40,7 +40,7 @@ class Quarantine:
     def add(self, source: object, error: Exception) -> None:
         """Sets a definition aside because of an error, and logs it. A source that is read again adds nothing."""
         known = isinstance(error, DefinitionError)
-        reason = str(error) if known else f"reading the definition failed: {type(error).__name__}: {error}"
+        reason = str(error) if known else f"reading the definition failed: {reason_of(error)}"
         entry = Quarantined(clean(_name_of(source)[:NAME_CHARACTERS]), clean(reason[:REASON_CHARACTERS]), source)
         if entry not in self._entries:
             self._entries[entry] = None

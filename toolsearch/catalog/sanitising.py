@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from toolsearch.schemas.references import DATA
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean
+from toolsearch.support.text import bounded, clean
 
 __all__ = ["FLAGS", "LOOK_ALIKE", "TEXT_CHARACTERS", "clean_schema", "clean_text", "hostile"]
 
@@ -50,7 +50,7 @@ _INSTRUCTIONS = re.compile(
 def clean_text(text: str) -> tuple[str, tuple[str, ...]]:
     """The text as a person would see it, and the names in `FLAGS` of what was found."""
     flags = []
-    text = clean(_cut(text))
+    text = clean(bounded(text, TEXT_CHARACTERS))  # all that follows reads every character, and an index keeps them
     # Invisible characters first: they may stand between those of a comment or of an instruction.
     seen = text if text.isascii() and text.isprintable() else _STRAY_JOINER.sub("", _INVISIBLE.sub("", text))
     visible = seen
@@ -60,13 +60,6 @@ def clean_text(text: str) -> tuple[str, tuple[str, ...]]:
     if seen != text:
         flags.append("invisible-characters")
     return visible.strip(), (*flags, *hostile(seen))
-
-
-def _cut(text: str) -> str:
-    """The text within `TEXT_CHARACTERS`: all that follows reads every character, and an index keeps them."""
-    if len(text) <= TEXT_CHARACTERS:
-        return text
-    return f"{text[:TEXT_CHARACTERS]}… [cut: {TEXT_CHARACTERS:,} of {len(text):,} characters]"
 
 
 def hostile(text: str) -> tuple[str, ...]:

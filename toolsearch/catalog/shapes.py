@@ -1,4 +1,4 @@
-"""What people pass in place of a definition: each such thing is called what it is, with what to do next."""
+"""Things that people pass in place of a definition: an error says what each is, and what to pass instead."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What a definition may say of its own tool: a server describes its tools, but what may be done with them the program
-decides."""
+"""What a definition may say of its own tool: a server describes it, and the program decides what may be done with it."""
 
 from __future__ import annotations
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from toolsearch.calls import Status, ToolResult
 from toolsearch.calls.answers import answer
 from toolsearch.events.facts import JudgedCall
+from toolsearch.support.text import reason_of
 
 __all__ = [
     "ask_failed",
@@ -125,8 +126,8 @@ def _without(kind: str) -> str:
     """What to do when a person provides nothing."""
     how = f"upload the {kind}" if kind in ("file", "image") else "answer"
     return (
-        "Do not ask again in this turn, because nobody is asked twice in it: go on without it, or say what is missing "
-        f"and ask the user to {how} in a new message."
+        "Do not ask again in this turn: go on without it, or say what is missing and ask the user to "
+        f"{how} in a new message."
     )
 
 
@@ -163,7 +164,7 @@ def timed_out(call: JudgedCall, error: TimeoutError) -> ToolResult:
 
 def failed(call: JudgedCall, error: BaseException) -> ToolResult:
     """A layer around the tool raised an exception, or the tool ended without an answer."""
-    return _answer(call, "failed", f"failed: {type(error).__name__}: {str(error)[:2_000]}. Say what happened.")
+    return _answer(call, "failed", f"failed: {reason_of(error)}. Say what happened.")
 
 
 def too_deep(call: JudgedCall, depth: int) -> ToolResult:

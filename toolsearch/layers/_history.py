@@ -31,6 +31,7 @@ from toolsearch.events.requests import CallModel
 from toolsearch.events.turn_view import TurnView
 from toolsearch.protocols import Layer, ModelSteps, Record
 from toolsearch.support import checks
+from toolsearch.support.text import bounded
 from toolsearch.tokens import ESTIMATE
 
 __all__ = ["history"]
@@ -241,7 +242,7 @@ class _History:
             return ""
         # The summary must leave room in the window it is for.
         most = 6_000 if self.tokens is None else max(200, min(6_000, self.tokens))
-        return f"Earlier in this conversation: {_clipped(text, most)}"
+        return f"Earlier in this conversation: {bounded(text, most)}"
 
     def __repr__(self) -> str:
         return f"history(messages={self.messages}, tokens={self.tokens}, summarize={bool(self.prompt)})"
@@ -294,20 +295,16 @@ def _record(message: Message) -> str:
     match message:
         case UserSaid():
             files = f" [{len(message.parts)} attachments]" if message.parts else ""
-            return f"User: {_clipped(message.text, CLIP)}{files}"
+            return f"User: {bounded(message.text, CLIP)}{files}"
         case ModelReplied():
-            text = [f"Assistant: {_clipped(message.text, CLIP)}"] if message.text or not message.calls else []
-            calls = [f"Assistant calls {c.name}: {_clipped(_json(c.arguments), CLIP)}" for c in message.calls]
+            text = [f"Assistant: {bounded(message.text, CLIP)}"] if message.text or not message.calls else []
+            calls = [f"Assistant calls {c.name}: {bounded(_json(c.arguments), CLIP)}" for c in message.calls]
             return "\n".join([*text, *calls])
         case Answers():
-            return "\n".join(f"Result ({r.status}): {_clipped(r.content, CLIP)}" for r in message.results)
+            return "\n".join(f"Result ({r.status}): {bounded(r.content, CLIP)}" for r in message.results)
         case _:
             return f"Note: {message.text}"
 
 
 def _json(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
-
-
-def _clipped(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}… [{len(text):,} characters]"

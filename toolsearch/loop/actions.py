@@ -20,13 +20,8 @@ Actions = Literal["wait", "run"]
 
 SHOWN = 5  # ids of tools in the warning
 _TOLD: WeakSet[Catalog] = WeakSet()  # catalogs about which it was said: there may be an agent for each request
-OTHER_GATES = (
-    "eligibility",
-    "interaction",
-    "limits",
-    "preflight",
-    "rules",
-)  # they judge calls, but ask about no action
+# Layers that judge calls too, but ask nobody about an action.
+OTHER_GATES = ("eligibility", "interaction", "limits", "preflight", "rules")
 
 
 def has_approval(layers: Iterable[Layer]) -> bool:

@@ -23,7 +23,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from toolsearch.calls import Caller, JsonPart, ToolCall
-from toolsearch.calls.answers import bounded
+from toolsearch.calls.answers import ANSWER_CHARACTERS
 from toolsearch.errors import SetupError, StateError
 from toolsearch.events import synthetic
 from toolsearch.events.facts import (
@@ -56,7 +56,7 @@ from toolsearch.loop.replies import answer_of, asks_again, is_asking_again, is_p
 from toolsearch.loop.session_states import SessionStates
 from toolsearch.session.session import Session
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import LEVELS, clean, is_deeper, kept
+from toolsearch.support.text import LEVELS, bounded, clean, is_deeper, kept
 from toolsearch.tool_search import ToolSearch
 
 __all__ = ["Conversation"]
@@ -250,7 +250,7 @@ class Conversation:
                     self._messages.pop()
                 self._finished = Finished(event.text, event.reason, event.value, self.id, self.turn.usage)
             case ToolsUnloaded() if event.notices:
-                self._add_message(Note(bounded("Tools have changed: " + "; ".join(event.notices))))
+                self._add_message(Note(bounded("Tools have changed: " + "; ".join(event.notices), ANSWER_CHARACTERS)))
             case _:
                 pass
         self._sessions.take(event, len(self._journal))

@@ -30,7 +30,7 @@ from toolsearch.loop.turn_io import RequestDropped, TurnIO
 from toolsearch.protocols import BufferingLayer, ReplyFilter, SchemaModel, StreamingLayer
 from toolsearch.support.checks import offers
 from toolsearch.support.large_values import is_large
-from toolsearch.support.text import LEVELS, is_deeper, kept
+from toolsearch.support.text import LEVELS, is_deeper, kept, reason_of
 
 __all__ = ["ModelStep"]
 
@@ -138,7 +138,7 @@ class ModelStep:
     def _fail(self, request: CallModel, error: BaseException, began: float) -> Effects[None]:
         is_helper, is_cancelled = request.purpose != "chat", isinstance(error, Cancelled)
         mark_shown(error, self.is_shown and not is_helper)
-        why = "cancelled" if is_cancelled else f"{type(error).__name__}: {error}"[:500]
+        why = "cancelled" if is_cancelled else reason_of(error, 500)
         yield from self._bill(request, None, why, began)
         if not is_helper:
             yield from self._discard("cancelled" if is_cancelled else type(error).__name__)

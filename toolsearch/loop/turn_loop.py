@@ -27,6 +27,7 @@ from toolsearch.loop.model_step import ModelStep
 from toolsearch.loop.resumption import Resumption, RunRequest, stop_open_calls, take_up
 from toolsearch.loop.round_step import RoundStep
 from toolsearch.loop.turn_io import AgentParts, TurnIO
+from toolsearch.support.text import reason_of
 
 __all__ = ["Result", "TurnLoop"]
 
@@ -72,7 +73,7 @@ class TurnLoop:
             raise
         except BaseException as error:
             try:
-                yield from self._close("failed", f"{type(error).__name__}: {error}"[:2_000])
+                yield from self._close("failed", reason_of(error))
             except Exception:
                 log.exception("the end of the turn could not be stored")
             raise

@@ -15,6 +15,7 @@ from toolsearch.schemas.json_values import JSON_TYPES
 from toolsearch.schemas.limits import check_size
 from toolsearch.schemas.patterns import PATTERN_WEIGHT, pattern_of
 from toolsearch.schemas.references import DATA, LISTS, MAPS, ONE, pointed_at
+from toolsearch.support.checks import shown
 from toolsearch.support.json_types import JsonObject
 
 __all__ = ["normalised", "unchecked"]
@@ -49,7 +50,7 @@ def normalised(schema: object, tool: str, left_out: list[str] | None = None) -> 
     kind = root.get("type")
     is_object = kind in (None, "object") or (isinstance(kind, list) and "object" in kind)
     if (kind is None and schema.get("type") is not None) or not is_object:
-        raise DefinitionError(f"the input schema of {tool!r} must have type 'object', not {_cut(schema['type'])}")
+        raise DefinitionError(f"the input schema of {tool!r} must have type 'object', not {shown(schema['type'])}")
     _check_properties(schema.get("properties") or {}, tool)
     properties = root.get("properties")
     regular: dict[str, object] = {"type": "object", "properties": properties if isinstance(properties, dict) else {}}
@@ -62,24 +63,21 @@ def normalised(schema: object, tool: str, left_out: list[str] | None = None) -> 
 
 def _check_properties(properties: object, tool: str) -> None:
     if not isinstance(properties, Mapping):
-        raise DefinitionError(f"'properties' in the input schema of {tool!r} must be an object, not {_cut(properties)}")
+        raise DefinitionError(
+            f"'properties' in the input schema of {tool!r} must be an object, not {shown(properties)}"
+        )
     for name, argument in properties.items():
         if not isinstance(argument, Mapping | bool | None) and not _is_empty_list(argument):
             what = f"the schema of {str(name)[:80]!r} in {tool!r} must be a JSON object"
-            raise DefinitionError(f"{what}, not {_cut(argument)}")
+            raise DefinitionError(f"{what}, not {shown(argument)}")
 
 
 def _required_names(required: object, tool: str) -> list[str]:
     """The names, each once; a single text is one name, and an empty one is none."""
     names = [required] if required and isinstance(required, str) else required or []
     if not isinstance(names, list | tuple):
-        raise DefinitionError(f"'required' in the input schema of {tool!r} must be a list of names, not {_cut(names)}")
+        raise DefinitionError(f"'required' in the input schema of {tool!r} must be a list of names, not {shown(names)}")
     return list(dict.fromkeys(name for name in names if isinstance(name, str)))
-
-
-def _cut(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 200 else f"{text[:200]}…"
 
 
 def _is_empty_list(value: object) -> bool:
@@ -215,7 +213,9 @@ def unchecked(schema: JsonObject, tool: str) -> tuple[str, ...]:
             if left < 0:
                 raise DefinitionError(f"the patterns in the input schema of {tool!r} take too much work to compile")
         if problem and len(told) < _MOST_PLACES:
-            told.append(f"{_written(at)}: the {'reference' if keyword == '$ref' else 'pattern'} {_cut(text)} {problem}")
+            told.append(
+                f"{_written(at)}: the {'reference' if keyword == '$ref' else 'pattern'} {shown(text)} {problem}"
+            )
     return tuple(told)
 
 

@@ -1,4 +1,4 @@
-"""The budget of a foreign schema: whatever walks one later can do so in bounded time, because it was measured first.
+"""The budget of a foreign schema. It is measured first, so that all who walk it later need bounded time.
 
 Reading, cleaning, export, the texts for an index, compilation and validation all go through a schema in time that is
 linear in what is measured here. The limits are far above what people write: the largest schema of our data sets has

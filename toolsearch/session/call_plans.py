@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from toolsearch.calls import Status, ToolCall, ToolResult
-from toolsearch.calls.answers import CALL_NAME_CHARACTERS, answer, bounded
+from toolsearch.calls.answers import CALL_NAME_CHARACTERS, answer
 from toolsearch.catalog.names import folded, without_program
 from toolsearch.catalog.tools import Tool
 from toolsearch.schemas.parallel_calls import is_parallel
@@ -17,7 +17,7 @@ from toolsearch.session.meta_tool import SearchRequest, read_request, schema_tex
 from toolsearch.session.view import View
 from toolsearch.session.visible_tools import VisibleTools
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean
+from toolsearch.support.text import bounded, clean
 
 __all__ = ["CallPlan", "CallPlanner", "check_arguments", "misfit"]
 
@@ -53,7 +53,7 @@ class CallPlanner:
         """The plan for a call as a model wrote it, however odd it is; `check_arguments` comes next."""
         if call.cut:
             return _cut(call)
-        call = self._cleaned(ToolCall(str(call.id), clean(str(call.name)[:CALL_NAME_CHARACTERS]), call.arguments))
+        call = self._cleaned(str(call.id), call.name, call.arguments)
         call = self._unwrap(call)
         built_in, mode = self._tools.built_in, self._tools.mode
         if built_in and (call.name == built_in[0].name or self._is_search(call.name)):
@@ -105,18 +105,18 @@ class CallPlanner:
         fits = (
             outer.keys() <= {"name", "arguments"} and isinstance(name, str) and isinstance(inner, str | Mapping | None)
         )
-        return self._cleaned(ToolCall(call.id, clean(str(name)[:CALL_NAME_CHARACTERS]), inner)) if fits else call
+        return self._cleaned(call.id, name, inner) if fits else call
 
     @property
     def _visible(self) -> VisibleTools:
         return self._view.visible(self._tools.caller)
 
-    def _cleaned(self, call: ToolCall) -> ToolCall:
+    def _cleaned(self, call_id: str, name: object, arguments: str | JsonObject | None) -> ToolCall:
         """The call without what a chat template left behind its name, unless that is part of a tool's name."""
-        name = _LEFTOVER.sub("", call.name)
-        if not name or name == call.name or self._tools.id_of(call.name) or self._visible.exact(call.name):
-            return call
-        return ToolCall(call.id, name, call.arguments)
+        written = clean(str(name)[:CALL_NAME_CHARACTERS])
+        plain = _LEFTOVER.sub("", written)
+        is_whole = plain in ("", written) or self._tools.id_of(written) or self._visible.exact(written)
+        return ToolCall(call_id, written if is_whole else plain, arguments)
 
     def _is_search(self, name: str) -> bool:
         """Whether a name is another spelling of the search tool's name, and not the name of a tool."""

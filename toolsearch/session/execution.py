@@ -19,9 +19,9 @@ from toolsearch.protocols import ToolRunner
 from toolsearch.schemas.validation import ArgumentsError
 from toolsearch.session.call_plans import CallPlan, misfit
 from toolsearch.support.large_values import is_large
-from toolsearch.support.text import clean
+from toolsearch.support.text import reason_of
 
-__all__ = ["Execution", "reason_of"]
+__all__ = ["Execution"]
 
 log = logging.getLogger("toolsearch")
 
@@ -157,18 +157,9 @@ class Execution:
         log.error("tool %r is async: use `await session.ahandle(call)`, or `arun` of an agent", name)
         text = (
             f"{name!r} did not run: it is async, and the program must use `await session.ahandle(call)`, or `arun` of "
-            "an agent."
+            "an agent. Use another tool, or say so."
         )
         return answer(self._call.id, name, "failed", text)
-
-
-def reason_of(error: BaseException) -> str:
-    """What went wrong, as a bounded text, even if the exception cannot be turned into text."""
-    try:
-        reason = f"{type(error).__name__}: {error}"
-    except Exception:
-        reason = type(error).__name__
-    return clean(reason)[:2_000].rstrip(".")
 
 
 def _digest(plan: CallPlan) -> str:

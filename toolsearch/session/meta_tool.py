@@ -12,7 +12,7 @@ from toolsearch.catalog.tools import Tool
 from toolsearch.search.index import QUERY_CHARACTERS, Hits
 from toolsearch.settings import Settings
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean
+from toolsearch.support.text import bounded, clean
 
 __all__ = ["SearchOutcome", "SearchRequest", "bridge_tool", "read_request", "schema_text", "search_tool"]
 
@@ -146,10 +146,7 @@ def _selections(names: Sequence[str]) -> list[str]:
 
 def schema_text(tool: Tool) -> str:
     """A tool's schema as an answer shows it; a schema that is too long is cut, with a note."""
-    text = json.dumps(tool.input_schema, ensure_ascii=False)
-    if len(text) <= _SCHEMA_CHARACTERS:
-        return text
-    return f"{text[:_SCHEMA_CHARACTERS]}… (cut: {_SCHEMA_CHARACTERS:,} of {len(text):,} characters shown)"
+    return bounded(json.dumps(tool.input_schema, ensure_ascii=False), _SCHEMA_CHARACTERS)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from toolsearch.calls.answers import ANSWER_CHARACTERS, bounded
+from toolsearch.calls.answers import ANSWER_CHARACTERS
 from toolsearch.catalog.tools import Tool, definition_tokens
 from toolsearch.search.index import Hits
 from toolsearch.session.loaded import LoadedTools
@@ -10,6 +10,7 @@ from toolsearch.session.meta_tool import SearchOutcome, SearchRequest
 from toolsearch.session.teaching import SearchTrail
 from toolsearch.session.view import View
 from toolsearch.support.json_types import JsonObject
+from toolsearch.support.text import bounded
 from toolsearch.tokens import ESTIMATE
 
 __all__ = ["SearchLog"]

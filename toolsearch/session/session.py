@@ -19,7 +19,7 @@ from toolsearch.errors import StateError
 from toolsearch.schemas.parallel_calls import inner_calls, is_parallel
 from toolsearch.search.index import Hits
 from toolsearch.session.call_plans import CallPlan, CallPlanner, check_arguments
-from toolsearch.session.execution import Execution, reason_of
+from toolsearch.session.execution import Execution
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchRequest
 from toolsearch.session.replies import PlannedReply
@@ -28,7 +28,7 @@ from toolsearch.session.view import Delivery, View
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.large_values import is_large
-from toolsearch.support.text import clean
+from toolsearch.support.text import clean, reason_of
 
 __all__ = ["Session"]
 

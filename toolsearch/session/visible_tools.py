@@ -30,7 +30,7 @@ def may_see(tool: Tool, caller: Caller | None, visible: Visibility | None) -> bo
 
 @dataclass(frozen=True, eq=False)
 class VisibleTools:
-    """The tools of a roster that a caller may see. Whoever looks several things up here sees one state.
+    """The tools of a roster that a caller may see. All that is looked up here belongs to one state.
 
     `ids` is None for all tools of this roster; it never stands for tools that come later.
     """

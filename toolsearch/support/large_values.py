@@ -1,4 +1,4 @@
-"""Values that are too large for an event loop: whoever finds that a value is large handles it in a thread."""
+"""Values that are too large for an event loop, so that they are handled in a thread."""
 
 from __future__ import annotations
 

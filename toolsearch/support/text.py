@@ -1,4 +1,4 @@
-"""Values as text that can be sent: valid UTF-8, plain JSON, what a model reads of a result."""
+"""Values as text that can be sent: valid UTF-8, plain JSON, within bounds, what a model reads of a result."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from toolsearch.support.large_values import in_pieces, is_large
 __all__ = [
     "LEVELS",
     "NOTHING",
+    "bounded",
     "clean",
     "clean_json",
     "counted",
@@ -25,6 +26,7 @@ __all__ = [
     "kept",
     "legal_name",
     "plain_json",
+    "reason_of",
     "text_of",
 ]
 
@@ -38,6 +40,23 @@ NOTHING = "Done; the tool returned nothing."
 def clean(text: str) -> str:
     """The text as valid UTF-8: lone surrogates, which no request body can carry, become U+FFFD."""
     return text if text.isascii() else _SURROGATES.sub("\ufffd", text)
+
+
+def bounded(text: str, most: int) -> str:
+    """The text within `most` characters; its end says that it was cut."""
+    if len(text) <= most:
+        return text
+    mark = f"… [cut: {most:,} of {len(text):,} characters]"
+    return text[: max(0, most - len(mark))] + mark
+
+
+def reason_of(error: BaseException, most: int = 2_000) -> str:
+    """What went wrong, as a text without a period at its end, even if the exception cannot be turned into text."""
+    try:
+        reason = f"{type(error).__name__}: {error}"
+    except Exception:
+        reason = type(error).__name__
+    return clean(reason)[:most].rstrip(".")
 
 
 def clean_json(value: object) -> Any:
@@ -169,14 +188,11 @@ def text_of(value: object) -> str:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, bytes | bytearray | memoryview):
-        return f"<binary data, {len(bytes(value)):,} bytes>"
+        return _placeholder(value)
     try:
         return clean(in_pieces(value, _written))
-    except (
-        TypeError,
-        ValueError,
-        RecursionError,
-    ):  # odd keys, a circle: the tool ran, so there is a text
+    except (TypeError, ValueError, RecursionError):
+        # Odd keys, or a circle. The tool ran, so there is a text.
         return clean(str(value))
 
 
@@ -197,7 +213,11 @@ def _plain(value: object) -> object:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {f.name: getattr(value, f.name) for f in dataclasses.fields(value)}
     if isinstance(value, bytes | bytearray | memoryview):
-        return f"<binary data, {len(bytes(value)):,} bytes>"
+        return _placeholder(value)
     if isinstance(value, set | frozenset):
         return sorted(value, key=str)
     return str(value)
+
+
+def _placeholder(data: bytes | bytearray | memoryview) -> str:
+    return f"<binary data, {len(bytes(data)):,} bytes>"

@@ -80,11 +80,7 @@ class ChatPieces:
 
     def _take_call(self, piece: JsonObject, place: int) -> None:
         function, index = mapping(piece.get("function")), piece.get("index")
-        call_id, name, arguments = (
-            str(piece.get("id") or ""),
-            str(function.get("name") or ""),
-            function.get("arguments"),
-        )
+        call_id, name = str(piece.get("id") or ""), str(function.get("name") or "")
         is_placed = isinstance(index, int)
         at = index if isinstance(index, int) else place
         call = self._by_id.get(call_id) or self._continued(at, call_id, name)
@@ -96,7 +92,7 @@ class ChatPieces:
             self._by_id[call_id] = call
         # Some servers send the name with every piece, or as much of it as there is.
         call.name = name if name.startswith(call.name) else call.name + name if name else call.name
-        call.arguments.add(_text(arguments))
+        call.arguments.add(_text(function.get("arguments")))
 
     def _continued(self, index: int, call_id: str, name: str) -> _Call | None:
         """The call that a piece continues, or None. Some servers give several calls the same index, or no index."""

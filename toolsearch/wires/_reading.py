@@ -38,8 +38,7 @@ def mapping(value: object) -> JsonObject:
 
 
 def count_in(usage: object, *keys: str) -> int:
-    """A counter of a reply, found by its keys; 0 where there is none that makes sense, because a bill is no reason to
-    lose an answer."""
+    """A counter of a reply, found by its keys; 0 for one that makes no sense: a bill is no reason to lose an answer."""
     value: object = usage
     for key in keys:
         value = mapping(value).get(key)
