@@ -22,6 +22,7 @@ from toolsearch.calls.parts import (
     text_of_parts,
 )
 from toolsearch.calls.values import STATUSES, Status, ToolResult
+from toolsearch.support.base64_data import TYPE_KEYS
 from toolsearch.support.text import LEVELS, clean, is_deeper, plain_json, text_of
 
 __all__ = ["data_to_store", "parts_to_store", "read_result"]
@@ -32,7 +33,6 @@ _ERROR = ("isError", "is_error")
 _STRUCTURED = ("structuredContent", "structured_content")
 _ENVELOPE = frozenset([*_ERROR, *_STRUCTURED, "content", "_meta", "meta", "resultType", "result_type", "task"])
 _TEXT_KEYS = frozenset(["type", "text", "annotations", "_meta", "meta"])
-_MIME = ("mimeType", "mime_type", "media_type", "mediaType")
 
 
 @dataclass(frozen=True, slots=True)
@@ -285,7 +285,7 @@ def _part(block: object) -> Part | None:
 def _media(block: object, kind: type[ImagePart | AudioPart]) -> Part | None:
     """An image or a sound; its data and type may stand in a `source`, as one provider has them."""
     source = block if (inner := _field(block, "source")) is None or isinstance(inner, _PLAIN) else inner
-    data, media_type = _field(source, "data"), _field(source, *_MIME)
+    data, media_type = _field(source, "data"), _field(source, *TYPE_KEYS)
     if not isinstance(data, str | bytes) or media_type is None:
         return None
     return kind(data, clean(str(media_type)))
@@ -298,7 +298,7 @@ def _resource(resource: object) -> ResourcePart | None:
         return None
     return ResourcePart(
         uri,
-        _text_field(resource, *_MIME),
+        _text_field(resource, *TYPE_KEYS),
         _text_field(resource, "title", "name"),
         None if text is None else clean(str(text)),
         None if blob is None else str(blob),

@@ -1,4 +1,4 @@
-"""What a definition may say of its own tool: a server describes it, and the program decides what may be done with it."""
+"""What a definition may say of its own tool: a server describes it, and the program decides what may be done."""
 
 from __future__ import annotations
 

@@ -8,14 +8,14 @@ import json
 import re
 from typing import Any
 
-__all__ = ["decoded", "placeholder", "size_of", "without_data", "without_urls"]
+__all__ = ["TYPE_KEYS", "decoded", "placeholder", "size_of", "without_data", "without_urls"]
 
 _SPACE = re.compile(r"\s+")
 _URL = re.compile(r"data:(?P<type>[\w.+-]+/[\w.+-]+)?(?:;[\w=.+-]+)*;base64,(?P<data>[A-Za-z0-9+/_-]{32,}={0,2})")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_\r\n-]*={0,2}\s*")
 _SURE = 128  # characters: a hash is shorter
 _PAYLOADS = ("data", "blob", "base64", "b64_json")
-_TYPES = ("mimeType", "mime_type", "media_type", "mediaType", "type")
+TYPE_KEYS = ("mimeType", "mime_type", "media_type", "mediaType")  # where the type of some data stands
 _MEDIA = ("image/", "audio/", "video/", "application/pdf", "application/octet-stream")  # never written as text
 # Types of contents as MCP and the providers have them. In a list with one of these, an item of another type is unknown.
 _CONTENTS = (
@@ -54,7 +54,9 @@ def without_data(value: object, kind: object = None) -> Any:
         return [without_data(_known(item) if has_contents else item, kind) for item in value]
     if not isinstance(value, dict):
         return value
-    own = next((value[key] for key in _TYPES if isinstance(value.get(key), str) and value[key] != "base64"), None)
+    own = next(
+        (value[key] for key in (*TYPE_KEYS, "type") if isinstance(value.get(key), str) and value[key] != "base64"), None
+    )
     kind = own or kind
     return {
         key: placeholder(kind, item)
