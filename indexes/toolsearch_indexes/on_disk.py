@@ -62,7 +62,7 @@ class Folder:
         try:
             self.path.mkdir(parents=True, exist_ok=True)
             others = {entry.name for entry in self.path.iterdir()} - {MARK, LOCK}
-        except OSError as error:
+        except (OSError, ValueError) as error:
             raise SetupError(f"{str(path)!r} cannot be the folder of an index: {error}") from None
         others = {name for name in others if not name.endswith(PART)}
         mark = self._mark()

@@ -83,6 +83,17 @@ def test_one_object_of_an_sdk_is_one_tool_though_one_could_iterate_over_it() -> 
     assert [t.id for t in Catalog(types.Tool.model_validate(A))] == ["a"]
 
 
+@pytest.mark.parametrize("key", ["data", "items", "results", "payload"])
+def test_K30_what_an_http_api_wraps_around_a_list_is_no_server(key: str) -> None:
+    """K30 and siblings: a list under a key that says nothing, beside plain values, is that list."""
+    for inner in ([A, B], {"tools": [A, B]}, {"jsonrpc": "2.0", "id": 1, "result": {"tools": [A, B]}}):
+        catalog = Catalog({"object": "list", key: inner, "nextCursor": "page-2", "error": None})
+        assert [t.id for t in catalog] == ["a", "b"]
+        assert "'page-2'" in catalog.notices[0]
+    assert [t.id for t in Catalog({key: [A], "mail": [B]})] == [f"{key}/a", "mail/b"]
+    assert [t.id for t in Catalog({key: nameless(A)})] == [key]
+
+
 # -- pages -------------------------------------------------------------------------------------------------------------
 
 

@@ -14,6 +14,7 @@ from toolsearch.support.json_types import JsonObject
 __all__ = ["Listing", "is_one_source", "parts", "unwrapped"]
 
 _LISTS = ("functionDeclarations", "function_declarations", "tools", "functions")
+_ENVELOPES = ("data", "items", "results", "response", "payload", "body", "toolConfig", "tool_config")  # no servers
 _SERVER_NAMES = ("server", "serverName", "server_name", "name")
 _OF_DEFINITION = frozenset(
     [*SCHEMA_KEYS, "outputSchema", "output_schema", "annotations", "_meta", "meta", "run", "function"]
@@ -69,8 +70,9 @@ def _parts(source: object, server: str | None, listing: Listing, depth: int) -> 
             for each in source:
                 yield from _parts(each, server, listing, depth + 1)
             return
-        if isinstance(source, Mapping) and _is_answer(source):
-            yield from _parts(source["result"], server, listing, depth + 1)
+        if isinstance(source, Mapping) and (key := "result" if _is_answer(source) else _envelope_in(source)):
+            yield from _parts(source[key], server, listing, depth + 1)
+            listing.goes_on = listing.goes_on or _cursor(source)
             return
         if (inner := _list_in(source)) is not _MISSING:
             named = _server_of(source) or server
@@ -104,6 +106,14 @@ def _is_answer(source: JsonObject) -> bool:
     if isinstance(source.get("name"), str) or not isinstance(result, Mapping | list):
         return False
     return isinstance(result, list) or "jsonrpc" in source or any(key in result for key in _LISTS)
+
+
+def _envelope_in(source: JsonObject) -> str:
+    """The key under which an HTTP API or a file has its one list, beside plain values; "" if there is none."""
+    key = next((key for key in _ENVELOPES if key in source), "")
+    others = (value for name, value in source.items() if name != key)
+    is_plain = not any(isinstance(other, Mapping | list | tuple) or callable(other) for other in others)
+    return key if key and is_plain and "name" not in source and _wraps_list(source[key]) else ""
 
 
 def _list_in(source: object) -> object:
