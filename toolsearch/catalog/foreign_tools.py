@@ -131,7 +131,9 @@ def _read_pydantic_ai(source: Any) -> ForeignTool:
     if getattr(source, "sequential", False) is True:
         options["alone"] = True
     if source.takes_ctx:
-        return ForeignTool(options, source.function_schema.json_schema, notices=_without_function(source, "RunContext"))
+        return ForeignTool(
+            options, source.function_schema.json_schema, notices=_without_function(source.name, "RunContext")
+        )
     function = Function(source.function)
     return ForeignTool({**options, "run": source.function}, function.schema, function)
 
@@ -146,8 +148,8 @@ def _read_pydantic_ai_definition(source: Any) -> ForeignTool:
     return ForeignTool(options, source.parameters_json_schema)
 
 
-def _without_function(source: Any, wanted: str) -> tuple[str, ...]:
-    what = f"{source.name!r} takes a {wanted}, which only its own framework has, so it comes without its function"
+def _without_function(name: str, wanted: str) -> tuple[str, ...]:
+    what = f"{name!r} takes a {wanted}, which only its own framework has, so it comes without its function"
     return (f"{what}: pass run=… to ToolSearch",)
 
 
@@ -183,8 +185,7 @@ def _read_llama_index(source: Any) -> ForeignTool:
         options["return_direct"] = True
     schema = _plain(metadata.get_parameters_dict())
     if getattr(source, "requires_context", False) is True:
-        named = type("Named", (), {"name": metadata.name})
-        return ForeignTool(options, schema, notices=_without_function(named, "Context"))
+        return ForeignTool(options, schema, notices=_without_function(metadata.name, "Context"))
     run = _LlamaIndexBoth(source) if hasattr(source, "acall") else _LlamaIndexRun(source)
     return ForeignTool({**options, "run": run}, schema)
 

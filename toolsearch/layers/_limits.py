@@ -138,7 +138,8 @@ class _Limits:
             first = ending[0]
             yield Record(Ending(first.reason, by=self.name))
             rest = f"the turn has reached a limit ({first.reason}) and ends here."
-            return {call.id: synthetic.limited(call, _text(refused.get(call.id), rest)) for call in request.calls}
+            texts = {call_id: excess.text for call_id, excess in refused.items()}
+            return {call.id: synthetic.limited(call, texts.get(call.id, rest)) for call in request.calls}
         answers: dict[str, ToolAnswer] = {
             call.id: synthetic.limited(call, refused[call.id].text) for call in request.calls if call.id in refused
         }
@@ -261,7 +262,3 @@ class _Limits:
 _GO_ON = "answer with what you have, and say what is missing."
 _CALLED = "Use what it gave, change the arguments, or go on without it."
 _SEARCHED = "Call one of the tools that it loaded, or search for something else."
-
-
-def _text(excess: _Excess | None, rest: str) -> str:
-    return rest if excess is None else excess.text
