@@ -53,7 +53,7 @@ async def loop(client: AsyncAnthropic, model: str) -> None:
         calls = wire.calls_in(reply)
         if not calls:
             break
-        results = await asyncio.gather(*[session.ahandle(call) for call in calls])
+        results = await session.ahandle_all(calls)
         messages += wire.results_for(zip(calls, results, strict=True))
         for call, result in zip(calls, results, strict=True):
             print(f"  {call.name} {call.arguments} -> {result.status}: {result.content.splitlines()[0]}")

@@ -13,7 +13,6 @@ from scripted_server import serve
 
 import toolsearch_datasets
 from toolsearch import Catalog, Tool, ToolContext, ToolSearch
-from toolsearch.catalog import read_tools
 from toolsearch.tokens import counter
 from toolsearch.wires import openai_chat as wire
 
@@ -34,7 +33,7 @@ def run_tool(tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Any
 
 
 def loop(client: OpenAI, model: str) -> None:
-    catalog = Catalog(read_tools(toolsearch_datasets.path("commons") / "tools.jsonl"))
+    catalog = Catalog.from_file(toolsearch_datasets.path("commons"))
     search = ToolSearch(catalog, run=run_tool)
     session = search.session()
     everything = counter().of(wire.tools_for(ToolSearch(catalog, mode="static", max_tools=1_000).session()))
@@ -46,9 +45,10 @@ def loop(client: OpenAI, model: str) -> None:
         print(f"request: {len(tools)} tools, {counter().of(tools):,} tokens of definitions")
         reply = client.chat.completions.create(model=model, messages=messages, tools=tools)
         messages.append(wire.message_from(reply))
-        answered = [(call, session.handle(call)) for call in wire.calls_in(reply)]
-        if not answered:
+        calls = wire.calls_in(reply)
+        if not calls:
             break
+        answered = list(zip(calls, session.handle_all(calls), strict=True))
         messages += wire.results_for(answered)
         for call, result in answered:
             print(f"  {call.name} {call.arguments}\n  {result.status}: {result.content.splitlines()[0]}")

@@ -12,7 +12,6 @@ from pydantic import BaseModel
 
 import toolsearch_datasets
 from toolsearch import Agent, Approve, Caller, Catalog, Deny, Finished, Tool, ToolContext, ToolSearch
-from toolsearch.catalog import read_tools
 from toolsearch.events import Decision, Waiting
 from toolsearch.layers import PRICES, Price, approval, structured, trace, usage_table
 from toolsearch.testing import ScriptedModel
@@ -59,7 +58,7 @@ def ask(waiting: Sequence[Waiting]) -> dict[str, Decision]:
 
 
 def main() -> None:
-    catalog = Catalog(read_tools(toolsearch_datasets.path("commons") / "tools.jsonl"))
+    catalog = Catalog.from_file(toolsearch_datasets.path("commons"))
     agent = Agent(
         ScriptedModel(*SCRIPT),
         ToolSearch(catalog, run=run_tool),

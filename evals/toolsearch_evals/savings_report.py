@@ -101,9 +101,9 @@ def _headline(swept: SweepResult, plan: SweepPlan) -> tuple[str, ...]:
     price = "No request of these conversations can be met by a tool."
     if many["success"] is not None:
         price = (
-            f"In return, with {many['tools']} tools the right ones were found and called in {many['success']:.0%} of "
-            f"the requests that can be met{wordings}, where sending every tool is taken to succeed always; and a "
-            f"conversation takes {many['requests']:.1f} requests instead of {many['static requests']:.1f}."
+            f"With {many['tools']} tools and search, the right ones were found and called in {many['success']:.0%} of "
+            f"the requests that can be met{wordings}; sending every tool is assumed to succeed always. With search, "
+            f"a conversation takes {many['requests']:.1f} requests instead of {many['static requests']:.1f}."
         )
     return gain, begin, f"{price} ({first['index']}, {first['mode']}, {first['wire']}.)"
 
