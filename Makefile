@@ -37,7 +37,7 @@ docs: $(VENV)/.dev ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict
 
 pytest: $(VENV)/.dev ## the tests alone; make pytest ARGS="-k session"
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest --numprocesses auto --dist loadfile $(ARGS)
 
 torture: $(VENV)/.dev ## kills, cancels, storms and fuzzed input, in at most five minutes; make torture ARGS="kills --seed 7"
 	$(PY) -m tests.torture $(ARGS)

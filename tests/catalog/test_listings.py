@@ -40,7 +40,7 @@ def look(city: str) -> str:
     [{"jsonrpc": "2.0", "id": 1, "result": {"tools": [A]}}, {"jsonrpc": "2.0", "id": 2, "result": {"tools": [B]}}],
     {"result": [A, B]},
     {"a": tool(look, name="a"), "b": look},
-], ids=str)  # fmt: skip
+])  # fmt: skip
 def test_a_list_is_read_whatever_it_is_wrapped_in(listed: Any) -> None:
     """J21, J22: maps by name, `functions`, batches, lists of lists; the keys of a map are the names."""
     catalog = Catalog(listed)
