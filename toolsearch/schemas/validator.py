@@ -48,7 +48,7 @@ class Validator:
             self.depth += 1
             try:
                 if self.depth > _DEEPEST:
-                    self.refuse(path, "is nested too deeply")
+                    self.refuse(path, f"must not be nested more than {_DEEPEST} levels deep")
                     return value
                 value = self._checked(part, value, path)
             finally:
