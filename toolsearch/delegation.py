@@ -108,8 +108,8 @@ class _Delegate:
         handover = _handover_for(child)
         result = _earlier_result(conversation, handover)
         if result is None:
-            ended = threading.Event()
-            start(partial(self._watch, child, context.cancelled, ended))
+            ended, ending = threading.Event(), threading.Lock()
+            start(partial(self._watch, child, context.cancelled, ended, ending))
             request = _request(conversation, handover, task, context)
             deeper = _DEPTH.set(_DEPTH.get() + 1)
             try:
@@ -119,7 +119,8 @@ class _Delegate:
                         self.agent.cancel(child)
             finally:
                 _DEPTH.reset(deeper)
-                ended.set()
+                with ending:
+                    ended.set()
         return self._answer(context, result)
 
     async def call_async(self, task: str, context: ToolContext) -> ToolResult:
@@ -140,11 +141,19 @@ class _Delegate:
                 _DEPTH.reset(deeper)
         return self._answer(context, result)
 
-    def _watch(self, child: str, cancelled: threading.Event, ended: threading.Event) -> None:
-        """Stops the child when the call is cancelled; the child may not have begun by then."""
-        while not ended.is_set():
-            if cancelled.wait(LOOK_SECONDS) and (self.agent.cancel(child) or ended.wait(LOOK_SECONDS)):
+    def _watch(self, child: str, cancelled: threading.Event, ended: threading.Event, ending: threading.Lock) -> None:
+        """Stops the child when the call is cancelled; the child may not have begun by then.
+
+        Once the child has ended, nothing may be cancelled: its next turn has the same id.
+        """
+        while not cancelled.wait(LOOK_SECONDS):
+            if ended.is_set():
                 return
+        while True:
+            with ending:
+                if ended.is_set() or self.agent.cancel(child):
+                    return
+            ended.wait(LOOK_SECONDS)
 
     def _answer(self, context: ToolContext, result: Finished | Paused | None) -> ToolResult:
         call = self._judged(context)

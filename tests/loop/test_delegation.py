@@ -492,3 +492,33 @@ def test_a_waiting_call_that_was_begun_shows_what_happened_in_its_order(drive: A
     names = [type(e).__name__ for e in of_call]
     assert names == ["ToolStarted", "ToolWaiting", "ToolApproved", "ToolStarted", "ToolReturned"]
     assert isinstance(of_call[1], ToolWaiting)
+
+
+@pytest.mark.parametrize("pauses", [True, False])
+def test_a_child_that_has_ended_is_not_cancelled_by_the_end_of_its_parents_turn(pauses: bool) -> None:
+    """Its next turn has the same id, and may have begun by then."""
+    pays = Pays()
+    script = [("p1", "pay", {"who": "Ana"})] if pauses else "Nothing to do."
+    child = agent(script, "Paid.", tools=[pays.tool], layers=[approval()])
+    ended, late = threading.Event(), list[str]()
+
+    class Child:
+        """The agent, with a look at when it is cancelled."""
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(child, name)
+
+        def stream(self, **request: Any) -> Iterator[Any]:
+            yield from child.stream(**request)
+            ended.set()
+
+        def cancel(self, conversation_id: str) -> bool:
+            late.extend([conversation_id] if ended.is_set() else [])
+            return child.cancel(conversation_id)
+
+    before = set(threading.enumerate())
+    parent_of(Child(), TASK, "So it is.").run("go", conversation_id="p")  # type: ignore[arg-type]
+    for thread in set(threading.enumerate()) - before:
+        thread.join(5)
+    assert ended.is_set()
+    assert late == []
