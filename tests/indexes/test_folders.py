@@ -14,6 +14,7 @@ pytest.importorskip("faiss")
 pytest.importorskip("tantivy")
 pytest.importorskip("whoosh")
 
+from tests.torture.damage import WAYS, damage
 from toolsearch import Catalog, SetupError, ToolSearch
 from toolsearch_indexes.faiss import FaissIndex
 from toolsearch_indexes.on_disk import LOCK, MARK, Folder
@@ -221,24 +222,9 @@ def test_D7_damaged_files_give_the_right_answers_or_say_what_to_do(kind: Kind, t
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(whole, folder)
         file = rng.choice(sorted(each for each in folder.rglob("*") if each.is_file()))
-        damage(file, rng)
+        damage(file, rng.randrange(WAYS), rng)
         kind.check(folder)
         kind.check(folder)
-
-
-def damage(file: Path, rng: random.Random) -> None:
-    content = bytearray(file.read_bytes())
-    match rng.randrange(4):
-        case 0 if content:
-            for _ in range(3):
-                content[rng.randrange(len(content))] ^= rng.randrange(1, 256)
-            file.write_bytes(content)
-        case 1:
-            file.write_bytes(content[: len(content) // 2])
-        case 2:
-            file.write_bytes(b"")
-        case _:
-            file.unlink()
 
 
 def test_a_disk_that_fails_is_a_clear_error_and_leaves_the_index_as_it_was(

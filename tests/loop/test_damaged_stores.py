@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.torture.damage import scrambled
 from toolsearch import Agent, SetupError, StateError, ToolSearch, tool
 from toolsearch.layers import approval
 from toolsearch.stores import MemoryStore, SqliteStore
@@ -55,13 +56,8 @@ def test_D13_randomly_damaged_files_are_read_or_named(tmp_path: Path, whole: byt
     """D13: 14 of 300 raised UnicodeDecodeError."""
     rng, refused = random.Random(seed), 0
     for n in range(50):
-        content = bytearray(whole)
-        for _ in range(rng.choice((1, 5, 200))):
-            content[rng.randrange(len(content))] = rng.randrange(256)
-        if n % 7 == 0:
-            del content[rng.randrange(len(content)) :]
         file = tmp_path / f"{n}.db"
-        file.write_bytes(content)
+        file.write_bytes(scrambled(whole, n, rng))
         said = use(file)
         refused += bool(said)
         for message in said:

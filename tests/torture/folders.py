@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tests.torture import Outcome
+from tests.torture.damage import damage
 from toolsearch import Catalog, SetupError, ToolSearch
 
 if TYPE_CHECKING:
@@ -152,18 +153,7 @@ def _damage_it(kind: str, folder: Path, rng: random.Random, times: int, outcome:
         shutil.rmtree(folder)
         shutil.copytree(whole, folder)
         file = rng.choice(sorted(each for each in folder.rglob("*") if each.is_file() and each.name != FOREIGN))
-        content = bytearray(file.read_bytes())
-        match number % 4:
-            case 0 if content:
-                for _ in range(3):
-                    content[rng.randrange(len(content))] ^= rng.randrange(1, 256)
-                file.write_bytes(content)
-            case 1:
-                file.write_bytes(content[: len(content) // 2])
-            case 2:
-                file.write_bytes(b"")
-            case _:
-                file.unlink()
+        damage(file, number, rng)
         if problem := check(kind, folder):
             outcome.violations.append(f"{kind}, {file.name} damaged: {problem}")
     return times

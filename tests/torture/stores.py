@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.torture import Outcome
+from tests.torture.damage import scrambled
 from toolsearch import Agent, SetupError, StateError, ToolCall, ToolContext, ToolSearch, tool
 from toolsearch.events import CallModel, Reply
 from toolsearch.stores import MemoryStore, SqliteStore
@@ -116,13 +117,8 @@ def damaged_files(count: int = 120, seed: int = 3) -> Outcome:
                 agent.run("go " * 50, conversation_id=f"c{n}")
         whole = (folder / "whole.db").read_bytes()
         for n in range(count):
-            content = bytearray(whole)
-            for _ in range(rng.choice((1, 5, 200))):
-                content[rng.randrange(len(content))] = rng.randrange(256)
-            if n % 7 == 0:
-                del content[rng.randrange(len(content)) :]
             file = folder / f"{n}.db"
-            file.write_bytes(content)
+            file.write_bytes(scrambled(whole, n, rng))
             try:
                 answers[_use(file)] += 1
             except Exception as error:
