@@ -1,5 +1,6 @@
 """What tools are called: base names, names a provider accepts, exact look-ups and near misses."""
 
+import random
 import time
 from typing import Any
 
@@ -66,6 +67,27 @@ def test_near_names_come_best_first_and_only_if_something_is_similar() -> None:
     assert names.near("create_isue", among={"c", "d"}) == ["c"]
     assert names.near("zzz") == []
     assert names.near("") == []
+
+
+def test_among_many_names_the_nearest_are_found_wherever_they_stand() -> None:
+    """More names than are compared letter by letter: a row of counts chooses them, also after changes."""
+    chance = random.Random(3)
+    words = ["".join(chance.choices("abcdefghijklmnoprstuvw", k=5)) for _ in range(60)]
+    spelled = {f"t{n:04}": "_".join(chance.sample(words, 3)) for n in range(2_000)}
+    names = names_of(**spelled)
+    assert names.near("") == []
+    gone = [tool_id for n, tool_id in enumerate(spelled) if n % 3 == 0]
+    for tool_id in gone:
+        names.remove(tool_id)
+    kept = names.copy()
+    names.add("t9999", ("t9999", "quite_another_name"))
+    for tool_id, name in list(spelled.items())[:300]:
+        slip = name[:4] + name[5:]
+        assert (kept.near(slip, 1) == [tool_id]) == (tool_id not in gone)
+        assert names.near(slip, 9) == names.near(slip, 9, set(spelled) | {"t9999"})
+        assert tool_id not in names.near(slip, 9, {i for i in spelled if i != tool_id})
+    assert names.near("quite_anothr_name") == ["t9999"]
+    assert "t9999" not in kept.near("quite_anothr_name")
 
 
 def test_a_name_taken_out_leads_nowhere() -> None:

@@ -7,10 +7,11 @@ import heapq
 import re
 import unicodedata
 import zlib
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
+from itertools import compress
 
 __all__ = [
     "LEGAL",
@@ -28,7 +29,9 @@ __all__ = [
 
 LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what OpenAI and Anthropic both accept
 SIMILAR = 0.5  # share of common letters; a name with fewer is not offered for another
-SKETCH_BITS = 512
+SKETCH_BYTES = 64
+SKETCHED = 100  # names that are compared letter by letter: those whose sketches are the most alike
+_BITS = [bytes(byte >> bit & 1 for byte in range(256)) for bit in range(8)]
 _OTHER = re.compile("[^a-z0-9]+")
 _BETWEEN = re.compile(r"[\s_./:\-]+")  # what may stand between the words of a name
 _SEPARATORS = str.maketrans("-. ", "___")
@@ -122,13 +125,12 @@ def spellings_of(name: str, tool_id: str, server: str | None) -> tuple[str, ...]
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """The names of one tool: to the letter, these folded, all folded, their letters and digits, a sketch of them."""
+    """The names of one tool: to the letter, these folded, all folded, their letters and digits."""
 
     exact: tuple[str, ...]
     own: frozenset[str]
     folded: frozenset[str]
     keys: tuple[str, ...]
-    sketch: int
 
 
 class Names:
@@ -137,11 +139,13 @@ class Names:
     def __init__(self) -> None:
         self._ids: dict[str, tuple[str, ...]] = {}  # key -> ids
         self._entries: dict[str, _Entry] = {}
+        self._sketches: dict[str, bytes] = {}  # of the keys of each tool, in the order of the entries
+        self._columns: list[bytes] | None = None  # the sketches byte by byte, once they are needed
 
     def copy(self) -> Names:
         """The same names, to be changed without a change of these."""
         other = Names()
-        other._ids, other._entries = self._ids.copy(), self._entries.copy()
+        other._ids, other._entries, other._sketches = self._ids.copy(), self._entries.copy(), self._sketches.copy()
         return other
 
     def add(self, tool_id: str, spellings: Iterable[str], others: Iterable[str] = ()) -> None:
@@ -149,14 +153,15 @@ class Names:
         exact = tuple(filter(None, spellings))
         every = (*exact, *filter(None, others))
         keys = tuple(dict.fromkeys(map(name_key, every)))
-        sketch = _sketch(frozenset().union(*map(_trigrams, keys)))
+        self._sketches[tool_id], self._columns = _sketch(frozenset().union(*map(_trigrams, keys))), None
         own, all_folded = (frozenset(map(folded, names)) - {""} for names in (exact, every))
-        self._entries[tool_id] = _Entry(exact, own, all_folded, keys, sketch)
+        self._entries[tool_id] = _Entry(exact, own, all_folded, keys)
         for key in keys:
             self._ids[key] = (*self._ids.get(key, ()), tool_id)
 
     def remove(self, tool_id: str) -> None:
-        entry = self._entries.pop(tool_id, None)
+        entry, self._columns = self._entries.pop(tool_id, None), None
+        self._sketches.pop(tool_id, None)
         for key in entry.keys if entry is not None else ():
             if rest := tuple(i for i in self._ids[key] if i != tool_id):
                 self._ids[key] = rest
@@ -194,12 +199,50 @@ class Names:
         if not key:
             return []
         wanted, entries = _trigrams(key), self._entries
-        sketch = _sketch(wanted)
-        ids = entries if among is None else [i for i in among if i in entries]
-        counted = heapq.nsmallest(100, ((-(entries[i].sketch & sketch).bit_count(), i) for i in ids))
-        alike = sorted((-max(_dice(wanted, _trigrams(s)) for s in entries[i].keys), i) for _, i in counted)[:10]
-        scored = sorted((-max(SequenceMatcher(None, key, s).ratio() for s in entries[i].keys), i) for _, i in alike)
+        if among is None:
+            ids = list(self._sketches)
+            columns = self._columns = self._columns or _columns(self._sketches.values())
+        else:
+            ids = [i for i in among if i in entries]
+            columns = _columns([self._sketches[i] for i in ids])
+        first = _most_alike(wanted, ids, columns)
+        alike = sorted((-max(_dice(wanted, _trigrams(s)) for s in entries[i].keys), i) for i in first)[:10]
+        scored = sorted((-max(_ratio(key, s) for s in entries[i].keys), i) for _, i in alike)
         return [i for score, i in scored if -score >= SIMILAR][:limit]
+
+
+def _columns(sketches: Iterable[bytes]) -> list[bytes]:
+    """The first bytes of all sketches, the second ones, and so on."""
+    row = b"".join(sketches)
+    return [row[at::SKETCH_BYTES] for at in range(SKETCH_BYTES)]
+
+
+def _most_alike(wanted: frozenset[str], ids: list[str], columns: Sequence[bytes]) -> list[str]:
+    """The ids whose sketches have the most bits in common with these trigrams, equal ones by id; `SKETCHED` of them.
+
+    One bit of all sketches is a row of bytes, 0 or 1 for each tool. The sum of these rows, each read as one whole
+    number, holds the counts, a byte for each tool. So nothing is done tool by tool.
+    """
+    if len(ids) <= SKETCHED:
+        return ids
+    total = 0
+    for bit in sorted(set(map(_bit, wanted)))[:255]:  # a byte counts no further
+        total += int.from_bytes(columns[bit >> 3].translate(_BITS[bit & 7]), "big")
+    counts = total.to_bytes(len(ids), "big")
+    bar, above = max(counts), 0
+    while above + (reached := counts.count(bar)) < SKETCHED:
+        bar, above = bar - 1, above + reached
+    better = compress(ids, counts.translate(bytes(count > bar for count in range(256))))
+    equal = compress(ids, counts.translate(bytes(count == bar for count in range(256))))
+    return [*better, *heapq.nsmallest(SKETCHED - above, equal)]
+
+
+def _ratio(wanted: str, name: str) -> float:
+    """How similar two names are, 0 … 1; 0 if their letters, in any order, keep them from being similar."""
+    shared = sum([min(wanted.count(letter), name.count(letter)) for letter in set(name)])
+    if 2 * shared < SIMILAR * (len(wanted) + len(name)):
+        return 0.0
+    return SequenceMatcher(None, wanted, name).ratio()
 
 
 def _dice(one: frozenset[str], other: frozenset[str]) -> float:
@@ -208,12 +251,17 @@ def _dice(one: frozenset[str], other: frozenset[str]) -> float:
 
 @lru_cache(maxsize=4_096)
 def _trigrams(key: str) -> frozenset[str]:
-    return frozenset(f"^{key}$"[i : i + 3] for i in range(len(key)))
+    whole = f"^{key}$"
+    return frozenset([whole[i : i + 3] for i in range(len(key))])
 
 
-def _sketch(trigrams: Iterable[str]) -> int:
+def _sketch(trigrams: Iterable[str]) -> bytes:
     """A set of trigrams as bits: two sets that share many have many bits in common."""
-    sketch = 0
-    for trigram in trigrams:
-        sketch |= 1 << zlib.crc32(trigram.encode("utf-8", "replace")) % SKETCH_BITS
-    return sketch
+    sketch = bytearray(SKETCH_BYTES)
+    for bit in map(_bit, trigrams):
+        sketch[bit >> 3] |= 1 << (bit & 7)
+    return bytes(sketch)
+
+
+def _bit(trigram: str) -> int:
+    return zlib.crc32(trigram.encode("utf-8", "replace")) % (8 * SKETCH_BYTES)
