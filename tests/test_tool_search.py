@@ -427,15 +427,14 @@ def test_SA_23_the_users_own_words_can_load_tools_before_the_first_request() -> 
         defined("set_weather", "Weather", roles=["god"]),
     ]
     session = ToolSearch(tools).session()
-    hits = session.preselect("What is the weather forecast for Oslo?", limit=3)
-    assert hits[0].tool.name == "get_weather"
-    assert shown(session) == ["search_tools", *(hit.tool.name for hit in hits)]
-    assert "set_weather" not in shown(session)
+    added = session.preselect("What is the weather forecast for Oslo?", limit=3)
+    assert added == "\n\n[Loaded for this message, if it fits: get_weather.]"
+    assert shown(session) == ["search_tools", "get_weather"]
     assert session.handle(ToolCall("a", "get_weather")).status == "failed", "it is callable, and has no function"
-    assert len(session.preselect("")) == 0
+    assert session.preselect("") == ""
     static = ToolSearch(tools, mode="static").session()
     before = wire.tools_for(ToolSearch(tools, mode="static").session())
-    static.preselect("weather")
+    assert static.preselect("weather", 3) == ""
     assert wire.tools_for(static) == before
 
 

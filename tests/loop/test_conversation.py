@@ -103,6 +103,10 @@ ILLEGAL: list[tuple[list[Event], Any, str]] = [
     (FRESH, asks(""), "'' is used already"),
     (FRESH, Compacted(3), "the journal is shorter"),
     (SAID, ModelReplied("and more"), "the last message is a reply"),
+    ([], ToolsRevealed(("look",), said="[look]"), "that is not the last one"),
+    (SAID, ToolsRevealed(("look",), said="[look]"), "that is not the last one"),
+    (OPEN, ToolsRevealed(("look",), said="[look]"), "that is not the last one"),
+    ([*FRESH, RunEnded("cancelled")], ToolsRevealed(("look",), said="[look]"), "that is not the last one"),
     ([*SAID, ToolsUnloaded(notices=("a has changed",))], ModelReplied("and more"), "the last message is a reply"),
     (OPEN, ModelReplied("hello"), "no answer yet"),
     (OPEN, RunEnded("answered"), "'c1' has no answer"),
@@ -323,7 +327,9 @@ class Life:
         conversation = self.conversation
         if not conversation.running:
             self.apply(RunBegan(f"r{len(self.known)}", 1.0))
-            self.apply(UserSaid("do \ud800 this"))
+            self.apply(UserSaid(words := self.draw(st.sampled_from(["do \ud800 this", "look into box_1", ""]))))
+            if said := self.conversation.session.preselect(words, self.draw(st.integers(0, 2))):
+                self.apply(ToolsRevealed(("box_1",), self.conversation.session.export(), said=said))
             return
         match conversation.next():
             case Finished(text, reason, value):

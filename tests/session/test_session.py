@@ -786,10 +786,11 @@ def test_C35_a_request_never_carries_more_tools_than_the_cap() -> None:
 
 @pytest.mark.parametrize("load", ["preselect", "search", "call"])
 def test_C35_siblings_no_way_of_loading_exceeds_the_cap(load: str) -> None:
-    """C35: pre-selection from the user's text, many queries at once, calls to tools that are not loaded."""
+    """C35: tools that come with the user's messages, many queries at once, calls to tools that are not loaded."""
     session = ToolSearch(numbered(40), max_tools=5, answer_tokens=5_000).session()
     if load == "preselect":
-        session.preselect("box", 40)
+        for n in range(20):
+            session.preselect(f"box_{n:03}", 40)
     elif load == "search":
         asked(session, *(f"box {n}" for n in range(8)), limit=20)
     else:

@@ -160,11 +160,15 @@ class ToolsFound:
 
 @dataclass(frozen=True, slots=True)
 class ToolsRevealed:
-    """Tools were loaded although the model did not search. `session` is the exported session afterwards."""
+    """Tools were loaded although the model did not search. `session` is the exported session afterwards.
+
+    `said` is what the user's message gets about them, if they come with it: see `Session.preselect`.
+    """
 
     loaded: tuple[str, ...]
     session: JsonObject = field(default_factory=dict)
     changes: JsonObject = field(default_factory=dict)
+    said: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,7 +50,7 @@ _STORED: dict[str, tuple[type[Any], str]] = {
     "ModelCalled": (ModelCalled, "purpose model usage actor error seconds at"),
     "ToolStarted": (ToolStarted, "call_id at"),
     "ToolsFound": (ToolsFound, "call_id loaded unloaded session changes"),
-    "ToolsRevealed": (ToolsRevealed, "loaded session changes"),
+    "ToolsRevealed": (ToolsRevealed, "loaded session changes said"),
     "ToolsUnloaded": (ToolsUnloaded, "unloaded told session changes"),
     "ToolReturned": (ToolReturned, "call_id status content data by seconds at parts"),
     "ToolWaiting": (ToolWaiting, "call_id kind question by expires_at data at"),

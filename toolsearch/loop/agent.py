@@ -48,11 +48,11 @@ class Agent:
     kept in memory, as many and as long as the settings `max_sessions` and `ttl_seconds` say. With `defaults` the
     default layers go before yours, except those that one of yours replaces by having the same name.
 
-    `preselect`: the most tools that are found with the user's own words and loaded before the model is asked, in each
-    turn. `actions` says what tools of the kind "action" do if no layer asks a person: "wait" adds the layer `approval`,
-    "run" runs them; None runs them too, and logs a warning about it once. In a store that has leases, a turn keeps
-    other workers off its conversation, which is free again if the process dies, or does not renew its lease for
-    `lease_seconds`. `clock` returns seconds since the epoch.
+    `preselect`: the most tools that are found with the user's own words and come with the message, in each turn; None
+    for what the setting `preselect` says. `actions` says what tools of the kind "action" do if no layer asks a person:
+    "wait" adds the layer `approval`, "run" runs them; None runs them too, and logs a warning about it once. In a store
+    that has leases, a turn keeps other workers off its conversation, which is free again if the process dies, or does
+    not renew its lease for `lease_seconds`. `clock` returns seconds since the epoch.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class Agent:
         observe: Observer | Iterable[Observer] = (),
         store: JournalStore | None = None,
         defaults: bool = True,
-        preselect: int = 0,
+        preselect: int | None = None,
         actions: Actions | None = None,
         lease_seconds: float | None = LEASE_SECONDS,
         clock: Callable[[], float] = time.time,
@@ -74,7 +74,7 @@ class Agent:
         _check_system(system)
         checks.having("store", store, *checks.STORE, none="to keep the last conversations in memory")
         checks.flag("defaults", defaults)
-        checks.whole("preselect", preselect, least=0)
+        checks.whole("preselect", preselect, least=0, none="for the setting `preselect`")
         if actions is not None:
             checks.choice("actions", actions, "wait", "run")
         checks.number("lease_seconds", lease_seconds, "a number of seconds", finite=True, none="for no lease")

@@ -42,6 +42,7 @@ from toolsearch.events.facts import (
     ToolDenied,
     ToolReturned,
     ToolsFound,
+    ToolsRevealed,
     ToolStarted,
     ToolsUnloaded,
     ToolWaiting,
@@ -249,6 +250,8 @@ class Conversation:
                 if self._messages and is_asking_again(self._messages[-1][1]):  # the model was not asked again
                     self._messages.pop()
                 self._finished = Finished(event.text, event.reason, event.value, self.id, self.turn.usage)
+            case ToolsRevealed() if event.said:
+                self._add_to_message(event)
             case ToolsUnloaded() if event.notices:
                 self._add_message(Note(bounded("Tools have changed: " + "; ".join(event.notices), ANSWER_CHARACTERS)))
             case _:
@@ -260,6 +263,13 @@ class Conversation:
     def _add_message(self, message: Message) -> None:
         """Adds a message. Nothing may come between a reply and its answers, so a message that comes meanwhile waits."""
         (self._postponed if self._batch else self._messages).append((len(self._journal), message))
+
+    def _add_to_message(self, event: ToolsRevealed) -> None:
+        """Adds what comes with the user's message to it, before the model reads it for the first time."""
+        place, last = self._messages[-1] if self._messages and self._running else (0, None)
+        if not isinstance(last, UserSaid):
+            raise StateError("ToolsRevealed: its `said` belongs to the user's message, and that is not the last one")
+        self._messages[-1] = place, replace(last, text=last.text + event.said)
 
     def _apply_reply(self, event: ModelReplied) -> None:
         require(self._running, event, "no turn has begun")

@@ -60,7 +60,7 @@ class AgentParts:
     layers: list[Layer]
     observers: list[Observer]
     clock: Callable[[], float]
-    preselect: int = 0  # the most tools to load by the user's own words, in each turn
+    preselect: int | None = None  # the most tools that come with the user's message, in place of the setting
 
     def system_text(self, note: str) -> str:
         """The system text with the session's note about searching: behind it, or where the program's function says."""

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 from toolsearch.calls import Caller
 from toolsearch.errors import SetupError
@@ -97,22 +98,20 @@ class TurnLoop:
         caller = io.caller or Caller()
         began = RunBegan(secrets.token_hex(8), io.now(), caller.user, caller.tenant)
         yield from io.record(began, replace(said or UserSaid(""), at=io.now()))
-        if io.parts.preselect and said is not None:
-            yield from self._preselect(said.text)
+        if said is not None:
+            yield from self._preselect()
 
-    def _preselect(self, text: str) -> Effects[None]:
-        """Searches with the user's own words, and loads what fits, before the model is asked."""
-        io, session = self._io, self._io.conversation.session
-        if session.mode == "static" or not text.strip():
+    def _preselect(self) -> Effects[None]:
+        """Searches with the user's own words, as they are stored, and loads what fits, before the model is asked."""
+        io, session, limit = self._io, self._io.conversation.session, self._io.parts.preselect
+        words = _words_of(next(fact for fact in reversed(io.turn.facts) if isinstance(fact, UserSaid)))
+        if not words or not session.preselects(limit):
             return
         before = {tool.id for tool in session.loaded}
-        try:
-            yield from io.run_activity(FunctionActivity(partial(session.preselect, text, io.parts.preselect)))
-        except Exception:
-            log.exception("the pre-selection failed: the model has to search itself")
-            return
-        if new := tuple(tool.id for tool in session.loaded if tool.id not in before):
-            yield from io.record(ToolsRevealed(new, session.export()))
+        added: Any = yield from io.run_activity(FunctionActivity(partial(session.preselect, words, limit)))
+        if added:
+            new = tuple(tool.id for tool in session.loaded if tool.id not in before)
+            yield from io.record(ToolsRevealed(new, session.export(), said=added))
 
     def _end(self, result: object) -> Effects[Result]:
         """The result of the turn, after it is recorded in the journal."""
@@ -177,6 +176,12 @@ class TurnLoop:
         remaining = {tool.id for tool in session.loaded}
         gone = tuple(i for i in before if i not in remaining)
         yield from self._io.record(ToolsUnloaded(gone, tuple(changes), session.export()))
+
+
+def _words_of(said: UserSaid) -> str:
+    """What the user wrote, in the text and in further parts that are text."""
+    parts = [part for part in said.parts if part.get("type") in ("text", "input_text")]
+    return "\n".join([said.text, *(str(part.get("text") or "") for part in parts)]).strip()
 
 
 def _result(command: object) -> Result:

@@ -6,6 +6,7 @@ meta_tool   search_tools: definition, input, answer        execution   running t
 searching   searches, and repeated ones that find nothing  teaching    which search led to which call
 registry    the live sessions of a ToolSearch              visible_tools  what a caller may see of one state
 replies     the calls of one reply, answered together      pinning     which tools are listed in every request
+preselection  which tools come with a message of the user
 """
 
 from toolsearch.session.call_plans import CallPlan

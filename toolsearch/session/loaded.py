@@ -185,6 +185,13 @@ class LoadedTools:
         self._away = [i for i in self._away if i not in self.found]
         return self._evict(new, late) if new else []
 
+    def has_room_for(self, tools: Sequence[Tool]) -> bool:
+        """Whether these tools can be loaded and no other one has to leave."""
+        found = {**self.found, **{tool.id: tool for tool in tools}}
+        if self.most_tokens < math.inf and sum(map(definition_tokens, found.values())) > self.most_tokens:
+            return False
+        return len(found) <= self.room
+
     def reveal_all(self) -> int:
         """Loads all visible tools, as many as a request can carry; returns how many it cannot."""
         loaded = self.ids()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from toolsearch.calls.answers import ANSWER_CHARACTERS
 from toolsearch.catalog.tools import Tool, definition_tokens
 from toolsearch.search.index import Hits
@@ -117,10 +119,18 @@ class SearchLog:
             )
         return None
 
-    def load(self, hits: Hits) -> None:
-        """Loads the hits of a search that the model did not ask for."""
-        self._tools.reveal([h.tool.id for h in hits])
-        self.trail.record_search([hits], self._tools.ids())
+    def has_shown(self, tool: Tool) -> bool:
+        """Whether the model has this tool's definition before it: among the tools, or in "bridge" in an answer."""
+        is_pinned = any(tool.id == pinned.id for pinned in self._tools.pinned)
+        is_seen = is_pinned or not self._is_bridge or self._schemas.get(tool.id) == tool.digest
+        return is_seen and tool.id in self._tools.ids()
+
+    def deliver(self, hits: Hits, tools: Sequence[Tool]) -> None:
+        """Loads some hits of a search that the model did not ask for; in "bridge" their schemas are shown with it."""
+        ids = [tool.id for tool in tools]
+        self._tools.reveal(ids)
+        self._schemas |= {tool.id: tool.digest for tool in tools}
+        self.trail.record_preselection(hits, set(ids))
 
     def forget(self) -> None:
         """Forgets earlier searches: their answers are gone from the history, so asking again is not a repetition."""

@@ -17,11 +17,11 @@ from toolsearch.calls.answers import answer
 from toolsearch.catalog.tools import Shown, Tool
 from toolsearch.errors import StateError
 from toolsearch.schemas.parallel_calls import inner_calls, is_parallel
-from toolsearch.search.index import Hits
 from toolsearch.session.call_plans import CallPlan, CallPlanner, check_arguments
 from toolsearch.session.execution import Execution
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchRequest
+from toolsearch.session.preselection import Preselection, query_of
 from toolsearch.session.replies import PlannedReply
 from toolsearch.session.searching import SearchLog
 from toolsearch.session.view import Delivery, View
@@ -50,6 +50,7 @@ class Session:
         self._lock = threading.RLock()
         self._tools = LoadedTools(view, caller)
         self._searching = SearchLog(view, self._tools)
+        self._preselection = Preselection(view.settings, self._tools, self._searching)
         self._planner = CallPlanner(view, self._tools)
         mode, self._why = view.choose_mode(caller)
         self._tools.deliver(mode)
@@ -311,13 +312,28 @@ class Session:
         with self._lock:
             return self._tools.unload(leaving)
 
-    def preselect(self, text: str, limit: int | None = None) -> Hits:
-        """Searches with the user's own words before the first request and loads the hits, without a model call."""
-        hits = self._view.find(text, limit or self._settings.results, caller=self.caller)
-        if self.mode != "static":
+    def preselects(self, limit: int | None = None) -> bool:
+        """Whether `preselect` searches at all, with this limit or the setting `preselect`."""
+        return self._preselection.most(limit) > 0
+
+    def preselect(self, text: str, limit: int | None = None) -> str:
+        """Searches with the user's own words before the first request of a turn, and loads what fits.
+
+        Returns the text to add to the user's message: the names of the tools, in "bridge" with their schemas; empty if
+        nothing new fits. `limit` is the most tools, in place of the setting `preselect`.
+        """
+        checks.text("text", text)
+        checks.whole("limit", limit, 0, none="for the setting `preselect`")
+        most, query = self._preselection.most(limit), query_of(text)
+        if not (most and query):
+            return ""
+        try:
+            hits = self._view.find(query, most, caller=self.caller)
             with self._lock:
-                self._searching.load(hits)
-        return hits
+                return self._preselection.deliver(hits, most)
+        except Exception:
+            log.exception("the pre-selection failed: the model has to search itself")
+            return ""
 
     def after_compaction(self) -> list[str]:
         """Call this after the history was shortened: the provider's cache is lost, so pending changes take effect.

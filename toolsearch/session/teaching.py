@@ -39,6 +39,11 @@ class SearchTrail:
         if len(answers) == 1 and not named and not answers[0].unknown:
             self._unanswered[at] = answers[0].query
 
+    def record_preselection(self, hits: Hits, ids: AbstractSet[str]) -> None:
+        """Remembers which tools in `ids` the user's own words found. If none of them is called, they teach nothing."""
+        self._searches += 1
+        self._led |= {h.tool.id: (hits.query, self._searches) for h in hits if h.tool.id in ids and not h.exact}
+
     def pop_queries(self, tool_id: str) -> list[tuple[str, float]]:
         """The queries that a successful call of a tool confirms, with the weight of each. Each search teaches once.
 

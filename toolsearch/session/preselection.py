@@ -1,0 +1,79 @@
+"""The user's own words, searched before the model is asked: which tools come with a message, and what is said of them.
+
+The model gets these tools in the round in which it would have searched for them. The user may want no tool at all, so
+little is delivered: the best hit, and others only where the search is fairly sure of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from toolsearch.catalog.tools import Tool
+from toolsearch.search.index import Hits
+from toolsearch.session.loaded import LoadedTools
+from toolsearch.session.meta_tool import schema_text
+from toolsearch.session.searching import SearchLog
+from toolsearch.settings import Settings
+from toolsearch.tokens import ESTIMATE
+
+__all__ = ["Preselection"]
+
+MOST = 3  # tools that come with a message in the mode "auto", where the setting is None
+FAIRLY_SURE = 0.3  # the least confidence of a second or third one
+END = 300  # characters of each end of a long text: together about as many words as an index reads of a query
+
+
+@dataclass(frozen=True)
+class Preselection:
+    """What comes with the messages of one conversation. Not thread-safe by itself: its session holds a lock."""
+
+    settings: Settings
+    tools: LoadedTools
+    searching: SearchLog
+
+    def most(self, limit: int | None = None) -> int:
+        """The most tools that come with a message; 0 if its words are not searched."""
+        if self.tools.mode == "static":
+            return 0
+        if limit is None:
+            limit = self.settings.preselect
+        if limit is None:
+            limit = MOST if self.settings.mode == "auto" else 0
+        return limit
+
+    def deliver(self, hits: Hits, most: int) -> str:
+        """Loads what is worth it and new to the model; returns the text for the user's message, empty if nothing is.
+
+        No tool leaves for one that nobody asked for: only the room that is left is used.
+        """
+        new = [tool for tool in _worth(hits, most) if not self.searching.has_shown(tool)]
+        while new and not (self.tools.has_room_for(new) and self._is_short(new)):
+            new.pop()
+        if not new:
+            return ""
+        self.searching.deliver(hits, new)
+        return self._text(new)
+
+    def _is_short(self, tools: Sequence[Tool]) -> bool:
+        """Whether the text costs no more than a search result may; the best tool is shown in any case."""
+        return len(tools) == 1 or ESTIMATE.count(self._text(tools)) <= self.settings.answer_tokens
+
+    def _text(self, tools: Sequence[Tool]) -> str:
+        """In brackets, as all that the program adds: these words are not the user's."""
+        what = "Loaded for this message, if it fits" if len(tools) == 1 else "Loaded for this message, if one fits"
+        if self.tools.mode != "bridge":
+            return f"\n\n[{what}: {', '.join(map(self.tools.name_of, tools))}.]"
+        lines = [f"- {self.tools.name_of(tool)}: {tool.summary()}\n  arguments: {schema_text(tool)}" for tool in tools]
+        return "\n".join((f"\n\n[{what}; call it through {self.settings.call_tool}:", *lines)) + "]"
+
+
+def query_of(text: str) -> str:
+    """The user's words as a query. Of a long text its two ends: people ask before what they paste, or after it."""
+    text = text.strip()
+    return text if len(text) <= 2 * END else f"{text[:END]}\n{text[-END:]}"
+
+
+def _worth(hits: Hits, most: int) -> list[Tool]:
+    """The best hit, and behind it those of which the search is fairly sure; so many at most, best first."""
+    return [hit.tool for hit in hits[:1]] + [h.tool for h in hits[1:most] if (h.confidence or 0.0) >= FAIRLY_SURE]
