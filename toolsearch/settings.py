@@ -89,7 +89,7 @@ class Settings(BaseModel):
     answer_tokens: Annotated[int, Field(ge=100)] = 1_000
     """Tokens that one search result may cost; tools that do not fit are neither listed nor loaded, and the result says
     so. With "bridge", where results hold the schemas, four times as many."""
-    preselect: Annotated[int, Field(ge=0, le=20)] | None = None
+    preselect: Annotated[int, Field(ge=0, le=100)] | None = None
     """The most tools that come with a message of the user: its words are searched before the model is asked. The best
     hit comes, and others only if the search is fairly sure of them. 0: none. None: up to 3 with "auto", else none."""
     max_tools: Annotated[int, Field(ge=2)] = 128

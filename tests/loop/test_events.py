@@ -147,8 +147,8 @@ FORMAT_1: list[dict[str, Any]] = [
     },
     {"v": 1, "fact": "ToolStarted", "call_id": "c", "at": 1.5},
     {"v": 1, "fact": "ToolsFound", "call_id": "c", "loaded": ["a"], "unloaded": ["b"], "session": {"format": 1},
-     "changes": {"after": 4}, "said": " [a]"},
-    {"v": 1, "fact": "ToolsRevealed", "loaded": ["a"], "session": {"format": 1}, "changes": {"after": 4}},
+     "changes": {"after": 4}},
+    {"v": 1, "fact": "ToolsRevealed", "loaded": ["a"], "session": {"format": 1}, "changes": {"after": 4}, "said": "a"},
     {"v": 1, "fact": "ToolsUnloaded", "unloaded": ["a"], "told": ["a has changed"], "session": {"format": 1},
      "changes": {"after": 4}},
     {

@@ -250,7 +250,7 @@ def test_what_cannot_be_a_text_or_a_limit_is_refused() -> None:
     with pytest.raises(SetupError, match="limit must be a whole number of at least 0"):
         session.preselect("weather", -1)
     with pytest.raises(SetupError, match="preselect"):
-        ToolSearch(TOOLS, preselect=21)
+        ToolSearch(TOOLS, preselect=101)
 
 
 # -- what use teaches --------------------------------------------------------------------------------------------------
