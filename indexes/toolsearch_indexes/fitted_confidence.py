@@ -123,17 +123,16 @@ class WordSignals:
         its base name.
         """
         rarities = self._rarities
-        shared = [word for word in rarities if word in words]
-        shared_in_name = [word for word in name if word in rarities]
-        actions_in_name = [word for word in name if word in ACTIONS]
+        shared = [rare for word, rare in rarities.items() if word in words]
+        actions_in_name = ACTIONS.intersection(name)
         other_action = self._actions and not [word for word in self._actions if word in words]
-        action_unasked = actions_in_name and not [word for word in actions_in_name if word in rarities]
+        action_unasked = actions_in_name and actions_in_name.isdisjoint(rarities)
         return {
-            "held": sum([rarities[word] for word in shared]) / self._total if self._total else 0.0,
+            "held": sum(shared) / self._total if self._total else 0.0,
             "words": math.log1p(len(shared)),
             "missing": math.log1p(max(0, self._words - len(shared))),
             "strength": score / self._strongest if self._strongest else 0.0,
-            "name": len(shared_in_name) / len(name) if name else 0.0,
+            "name": len(rarities.keys() & name) / len(name) if name else 0.0,
             "other action": 1.0 if other_action else 0.0,
             "action unasked": 1.0 if action_unasked else 0.0,
         }

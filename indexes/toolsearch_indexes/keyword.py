@@ -109,8 +109,9 @@ class KeywordIndex:
 
     def signals(self, hits: WordHits) -> Callable[[str], dict[str, float]]:
         """A function from a tool's id to its signals; see `WordSignals`."""
-        of, tools, names, scores = WordSignals(hits.query, len(self._tools)).of, self._tools, self._names, hits.scores
-        return lambda tool_id: of(tools.get(tool_id, {}), names.get(tool_id, ()), scores.get(tool_id, 0.0))
+        of, scores = WordSignals(hits.query, len(self._tools)).of, hits.scores.get
+        tools, names, nothing = self._tools.get, self._names.get, frozenset[str]()
+        return lambda tool_id: of(tools(tool_id, nothing), names(tool_id, nothing), scores(tool_id, 0.0))
 
     def matched(self, query: ReadQuery, tool_id: str) -> tuple[Matched, ...]:
         """The words of the query that a tool holds; empty if the tool is gone."""

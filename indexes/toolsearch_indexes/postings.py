@@ -7,7 +7,7 @@ tool's score, before the word's rarity.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from heapq import nlargest
 from typing import Any
@@ -16,6 +16,8 @@ __all__ = ["ArrayPostings", "DictPostings", "best"]
 
 DIGITS = 9
 SLACK = 10**-DIGITS  # scores this close are equal
+CLOSED_FROM = 100  # tools that hold a word: from so many on it is worth asking whether they matter any more
+SORTED = 2_000
 
 
 class DictPostings:
@@ -49,35 +51,43 @@ class DictPostings:
         Words are read by what they can add at most. Once those left cannot lift a new tool into the first `limit`
         (max-score, Turtle and Flood 1995), they are only looked up for the tools still in the race.
         """
-        terms = sorted(((weight * self._peaks[word], word, weight) for word, weight in weights.items()), reverse=True)
-        left = sum(peak for peak, _, _ in terms)
+        terms = sorted([(weight * self._peaks[word], word, weight) for word, weight in weights.items()], reverse=True)
+        left = sum([peak for peak, _, _ in terms])
         scores: dict[str, float] = {}
         closed = False
         for peak, word, weight in terms:
             holders = self.words[word]
-            if not closed and len(holders) > 200:
+            if not closed and len(scores) >= limit and len(holders) > CLOSED_FROM:
                 scores = _allowed(scores, among)
-                bar = nlargest(limit, scores.values())[-1] - SLACK if len(scores) >= limit else 0.0
+                bar = _last_of(limit, scores.values()) - SLACK if len(scores) >= limit else 0.0
                 if bar > left:
                     closed = True
-                    scores = {i: score for i, score in scores.items() if score + left >= bar}
+                    least = bar - left
+                    scores = {i: score for i, score in scores.items() if score >= least}
             if closed:
                 for i in scores:
                     if i in holders:
                         scores[i] += weight * holders[i]
-            else:
+            elif scores:
                 get = scores.get
                 for i, impact in holders.items():
                     scores[i] = get(i, 0.0) + weight * impact
+            else:
+                scores = {i: weight * impact for i, impact in holders.items()}
             left -= peak
         return best(_allowed(scores, among), limit)
 
 
 def best(scores: Mapping[str, float], limit: int) -> list[tuple[float, str]]:
     """The tools with the `limit` best scores, rounded; best first, ties by id."""
-    bar = nlargest(limit, scores.values())[-1] - SLACK if len(scores) > limit else 0.0
+    bar = _last_of(limit, scores.values()) - SLACK if len(scores) > limit else 0.0
     ranked = sorted([(-round(score, DIGITS), i) for i, score in scores.items() if score >= bar])
     return [(-score, i) for score, i in ranked[:limit]]
+
+
+def _last_of(limit: int, scores: Collection[float]) -> float:
+    """The last of the `limit` largest scores; there must be as many. Sorting a few is quicker than choosing."""
+    return sorted(scores)[-limit] if len(scores) < SORTED else nlargest(limit, scores)[-1]
 
 
 def _allowed(scores: dict[str, float], among: AbstractSet[str] | None) -> dict[str, float]:

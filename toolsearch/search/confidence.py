@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
+from operator import itemgetter, mul
 from pathlib import Path
 from typing import Any, Literal
 
@@ -52,7 +53,17 @@ class Fit:
 
     def relevant(self, signals: Mapping[str, float]) -> float:
         """P(relevant) of a hit; a missing signal counts as 0."""
-        return _logistic(self.bias + sum([weight * signals.get(name, 0.0) for name, weight in self.weights.items()]))
+        try:
+            values: Iterable[float] = self._values(signals)
+        except KeyError:
+            values = [signals.get(name, 0.0) for name in self.weights]
+        return _logistic(self.bias + sum(map(mul, self.weights.values(), values)))
+
+    @cached_property
+    def _values(self) -> Callable[[Mapping[str, float]], Iterable[float]]:
+        """The values of the signals with a weight, in their order. It raises `KeyError` if one is missing."""
+        names = tuple(self.weights)
+        return itemgetter(*names) if len(names) > 1 else lambda signals: [signals[name] for name in names]
 
     def answerable(self, relevant: Sequence[float]) -> float:
         """P(some tool can do it), from P(relevant) of the first `DEPTH` hits, as if every second request had no tool.
@@ -130,4 +141,4 @@ def _is_same(known: Sequence[float], probe: Sequence[float]) -> bool:
 def _logistic(x: float) -> float:
     """Rounded, so that the order of a sum cannot show."""
     p = 1 / (1 + math.exp(-x)) if x > -700 else 0.0
-    return round(min(max(p, LEAST), 1 - LEAST), 6)
+    return LEAST if p < LEAST else 1 - LEAST if p > 1 - LEAST else round(p, 6)

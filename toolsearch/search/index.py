@@ -198,6 +198,8 @@ def _behind(hits: Sequence[Hit], others: Sequence[Hit]) -> list[Hit]:
 
 def clamped(limit: object, least: int = 1, most: int = MOST_HITS, default: int = 5) -> int:
     """A limit as a usable number, whatever was passed."""
+    if type(limit) is int:
+        return max(least, min(most, limit))
     if not isinstance(limit, str | SupportsInt | SupportsIndex):
         return default
     try:
