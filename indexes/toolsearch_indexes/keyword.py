@@ -51,7 +51,7 @@ class KeywordIndex:
     def __init__(self, *, arrays_from: int = ARRAYS_FROM) -> None:
         self._arrays_from = arrays_from
         self._postings: DictPostings | ArrayPostings = DictPostings()
-        self._vocabulary = Vocabulary(lambda letter: [w for w in self._postings.words if w.startswith(letter)])
+        self._vocabulary = Vocabulary()
         self._tools: dict[str, dict[str, int]] = {}  # id -> word -> the fields it is in, a bit each
         self._names: dict[str, frozenset[str]] = {}  # the words of the base name
         self._lock = threading.RLock()
@@ -80,6 +80,7 @@ class KeywordIndex:
                 self._names.pop(tool_id, None)
                 if (fields := self._tools.pop(tool_id, None)) is not None:
                     self._postings.remove(tool_id, fields)
+                    self._vocabulary.remove([word for word in fields if word not in self._postings.words])
 
     def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> list[Scored]:
         with self._lock:

@@ -18,24 +18,35 @@ MORE = 1_000  # words that are kept outside a table before it is built again
 class Vocabulary:
     """The words a catalog knows, by first letter and length, so that similar ones are found by looking at few.
 
-    `source(letter)` returns the words that begin with a letter; it is called when the first word with that letter has
-    to be repaired, and may return words that no tool holds any more. Pass later words to `add`, as soon as `source`
-    would return them too. For any number of threads; `source` and `holders` must not use the vocabulary.
+    Without a `source`, the words are those that `add` has been given and `remove` has not. A source returns the words
+    that begin with a letter; it is asked when the first word with that letter has to be repaired, and may return words
+    that no tool holds any more. Then pass later words to `add`, as soon as the source would return them too. For any
+    number of threads; `source` and `holders` must not use the vocabulary.
     """
 
-    def __init__(self, source: Callable[[str], Iterable[str]]) -> None:
+    def __init__(self, source: Callable[[str], Iterable[str]] | None = None) -> None:
         self._source = source
         self._tables: dict[str, _Table] = {}
         self._lock = threading.Lock()
 
     def add(self, words: Iterable[str]) -> None:
         with self._lock:
-            for word in words if self._tables else ():
+            for word in words if self._tables or self._source is None else ():
                 table = self._tables.get(word[:1])
-                if table is not None and _is_candidate(word):
-                    table.later[word] = _bits(word)
-                    if len(table.later) > max(MORE, table.size):
-                        del self._tables[word[0]]
+                if (table is None and self._source is not None) or not _is_candidate(word):
+                    continue
+                if table is None:
+                    table = self._tables[word[0]] = _Table()
+                table.add(word)
+                if self._source is not None and table.added > max(MORE, table.size):
+                    del self._tables[word[0]]
+
+    def remove(self, words: Iterable[str]) -> None:
+        """Forgets words, where there is no source."""
+        with self._lock:
+            for word in words:
+                if (table := self._tables.get(word[:1])) is not None:
+                    table.remove(word)
 
     def repair(self, word: str, holders: Callable[[str], int], spelled: str = "") -> list[str]:
         """The known words that an unknown one stands for: [] if it resembles none, two if two words are run together.
@@ -65,24 +76,30 @@ class Vocabulary:
 
     def _similar(self, word: str, edits: int) -> list[str]:
         """Known words of about this length, beginning alike, whose letters differ by what the edits can change."""
-        lengths = range(len(word) - edits, len(word) + edits + 1)
-        similar: list[str] = []
+        first, second = word[0], word[1]
         with self._lock:
-            for beginning in {word[0], word[1] + word[0]}:
-                if (table := self._tables.get(beginning[0])) is None:
-                    table = self._tables[beginning[0]] = _Table.of(self._source(beginning[0]))
-                near = table.near(_bits(word), 2 * edits, lengths)
-                similar += near if len(beginning) == 1 else [each for each in near if each.startswith(beginning)]
-        return similar
+            similar = self._table(first).near(word, edits)
+            if edits == 1:  # then these three alone begin with the same two letters swapped
+                swapped = (second + first + word[2:], word[1:], second + word)
+                return similar + [each for each in swapped if each.startswith(second + first) and _is_candidate(each)]
+            return similar + [each for each in self._table(second).near(word, edits) if each.startswith(second + first)]
+
+    def _table(self, letter: str) -> _Table:
+        table = self._tables.get(letter)
+        if table is None:
+            table = _Table.of(self._source(letter) if self._source is not None else ())
+            self._tables[letter] = table
+        return table
 
 
 @dataclass(slots=True)
 class _Table:
-    """Words of one first letter. There may be 100,000 of them, so those of a length stand end to end in one text."""
+    """Words of one first letter. There may be 100,000 of them, so those of a source stand end to end in one text."""
 
-    size: int
-    lengths: dict[int, tuple[str, array[int]]]  # length -> the words, and of each the set of its letters as bits
-    later: dict[str, int] = field(default_factory=dict)
+    size: int = 0  # words of the source
+    lengths: dict[int, tuple[str, array[int]]] = field(default_factory=dict)  # length -> words; of each its letters
+    added: int = 0
+    later: dict[int, dict[str, int]] = field(default_factory=dict)  # length -> words that were added; their letters
 
     @classmethod
     def of(cls, words: Iterable[str]) -> _Table:
@@ -93,13 +110,30 @@ class _Table:
         lengths = {length: ("".join(of), array("I", map(_bits, of))) for length, of in by_length.items()}
         return cls(sum(map(len, by_length.values())), lengths)
 
-    def near(self, bits: int, most: int, lengths: range) -> list[str]:
-        """The words of these lengths whose letters differ in at most so many from those given."""
-        near = [w for w, own in self.later.items() if len(w) in lengths and (bits ^ own).bit_count() <= most]
-        for length in lengths:
-            text, letters = self.lengths.get(length, ("", ()))
-            places = [at for at, own in enumerate(letters) if (bits ^ own).bit_count() <= most]
-            near += [text[at * length : (at + 1) * length] for at in places]
+    def add(self, word: str) -> None:
+        of_length = self.later.setdefault(len(word), {})
+        if word not in of_length:
+            of_length[word] = _bits(word)
+            self.added += 1
+
+    def remove(self, word: str) -> None:
+        if self.later.get(len(word), {}).pop(word, None) is not None:
+            self.added -= 1
+
+    def near(self, word: str, edits: int) -> list[str]:
+        """The words of about this length whose letters differ by what the edits can change.
+
+        An edit changes two letters at most, one that makes a word longer or shorter only one.
+        """
+        bits, near = _bits(word), []
+        for length in range(len(word) - edits, len(word) + edits + 1):
+            most = 2 * edits - abs(length - len(word))
+            if later := self.later.get(length):
+                near += [each for each, own in later.items() if (bits ^ own).bit_count() <= most]
+            if length in self.lengths:
+                text, letters = self.lengths[length]
+                places = [at for at, own in enumerate(letters) if (bits ^ own).bit_count() <= most]
+                near += [text[at * length : (at + 1) * length] for at in places]
         return near
 
 
@@ -121,10 +155,15 @@ def _bits(word: str) -> int:
 
 def _distance(a: str, b: str, most: int) -> int:
     """Edits between two words, a swap of neighbours counting one (optimal string alignment), as far as `most` + 1."""
-    while a and b and a[0] == b[0]:
-        a, b = a[1:], b[1:]
-    while a and b and a[-1] == b[-1]:
-        a, b = a[:-1], b[:-1]
+    least = min(len(a), len(b))
+    same = 0
+    while same < least and a[same] == b[same]:
+        same += 1
+    a, b, least = a[same:], b[same:], least - same
+    same = 0
+    while same < least and a[-1 - same] == b[-1 - same]:
+        same += 1
+    a, b = a[: len(a) - same], b[: len(b) - same]
     # What differs begins and ends differently, so it is as long as the edits are far apart; mostly it is short.
     if not a or not b:
         return len(a or b)

@@ -94,6 +94,32 @@ def test_words_that_came_later_are_guesses_too_and_what_is_kept_of_them_is_bound
     assert 3 < asked.count("w") < 10, "what came later is read from the source once it is more than that gave before"
 
 
+def test_without_a_source_the_words_are_those_that_came_and_did_not_leave() -> None:
+    vocabulary, known = Vocabulary(), {"weather", "window"}
+    assert vocabulary.repair("weatherr", known.__contains__) == []
+    vocabulary.add(["weather", "weather", "window", "x", "日本"])
+    assert vocabulary.repair("weatherr", known.__contains__) == ["weather"]
+    assert vocabulary.repair("ewather", known.__contains__) == ["weather"]
+    vocabulary.remove(["weather", "mail", "x"])
+    assert vocabulary.repair("weatherr", known.__contains__) == []
+    assert vocabulary.repair("windwo", known.__contains__) == ["window"]
+
+
+@given(st.text("ab", min_size=4, max_size=8), st.text("ab", min_size=3, max_size=9))
+def test_what_one_edit_makes_of_a_word_is_repaired_wherever_the_edit_is(word: str, known: str) -> None:
+    """The words that begin with the first two letters swapped are not looked through: there are only three."""
+    vocabulary = Vocabulary()
+    vocabulary.add([known])
+    swaps = {known[:i] + known[i + 1] + known[i] + known[i + 2 :] for i in range(len(known) - 1)}
+    others = {
+        known[:i] + more + known[j:] for i in range(len(known) + 1) for j in (i, i + 1) for more in ("", "a", "b")
+    }
+    begins = known[0] == word[0] or known[:2] == word[1] + word[0]
+    kept = len(word) > 4 or len(known) != 4 or sorted(known) == sorted(word)
+    found = vocabulary.repair(word, lambda each: each == known)
+    assert (found == [known]) == (word in swaps | others and begins and kept)
+
+
 def test_words_may_come_while_other_threads_repair() -> None:
     """A dict that changes while it is walked through raises."""
     words = [f"we{chr(97 + n // 676)}{chr(97 + n // 26 % 26)}{chr(97 + n % 26)}r" for n in range(6_000)]
