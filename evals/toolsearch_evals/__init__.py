@@ -32,6 +32,7 @@ How it is measured
 What is reported
     report            a report as data
     ranking_report, learning_report, speed_report, savings_report   what those measured, as reports
+    savings_charts, savings_notes   the charts of the last, and what it says about itself
     forms             JSON, CSV, Markdown, HTML
     page, chart       the HTML page and its charts
     terminal          tables, bars and progress in the terminal

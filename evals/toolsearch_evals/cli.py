@@ -35,6 +35,7 @@ from toolsearch_evals.cli_options import (
     read_modes,
     read_one_labelled_set,
     read_sets,
+    read_settings,
     read_sizes,
     with_examples,
 )
@@ -187,6 +188,22 @@ def savings(
     output_weight: Annotated[
         float, typer.Option(min=0, help="The price of an output token; a new input token costs 1.")
     ] = 5,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="A setting of the searched sessions, such as results=2; may be repeated. A name that is repeated is "
+            "played with each value.",
+            show_default="the settings' own",
+        ),
+    ] = None,
+    recognised: Annotated[
+        float,
+        typer.Option(
+            min=0, max=1, help="How often the model takes a right tool of which it has read only the name: 0 to 1."
+        ),
+    ] = SweepPlan.recognised,
     split: SplitOption = Split.all,
     preset: Annotated[
         Preset | None,
@@ -208,9 +225,11 @@ def savings(
         one_by_one=one_by_one,
         cached_weight=cached_weight,
         output_weight=output_weight,
+        settings=read_settings(settings),
+        recognised=recognised,
     )
     report = _preset_report(only_set, plan) if preset is not None else _sweep_report(only_set, plan, split)
-    print_report(report, form, out, tables=2)  # the third, where the tokens go, is too wide for a terminal
+    print_report(report, form, out, tables=3)  # the fourth, where the tokens go, is too wide for a terminal
 
 
 def _preset_report(dataset: Dataset, plan: SweepPlan) -> Report:

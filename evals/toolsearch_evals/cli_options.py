@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -41,6 +42,7 @@ __all__ = [
     "read_modes",
     "read_one_labelled_set",
     "read_sets",
+    "read_settings",
     "read_sizes",
     "with_examples",
 ]
@@ -194,6 +196,15 @@ def with_examples(of: list[Dataset], file: Path | None, *, own: bool) -> list[Da
             where = "has no examples.jsonl" if file is None else f"has no tool that {str(file)!r} has queries for"
             raise SetupError(f"the data set {each.key!r} {where}")
     return made
+
+
+def read_settings(asked: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
+    """Names and values of settings from `NAME=VALUE`."""
+    for text in asked or ():
+        if not re.fullmatch(r"\s*[^\s=]+\s*=.*", text, re.DOTALL):
+            raise SetupError(f"{text!r} is not a setting and its value, such as results=2")
+    parts = [text.partition("=") for text in asked or ()]
+    return tuple((name.strip(), value.strip()) for name, _, value in parts)
 
 
 def read_modes(asked: Sequence[str] | None) -> tuple[Mode, ...]:

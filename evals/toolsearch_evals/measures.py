@@ -22,6 +22,7 @@ __all__ = [
     "Measure",
     "Summary",
     "bootstrap",
+    "bootstrap_of_ratio",
     "coverage",
     "hit",
     "interval",
@@ -199,6 +200,20 @@ def bootstrap(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
     rng, n = random.Random(seed), len(values)
     means = sorted(sum(rng.choices(values, k=n)) / n for _ in range(RESAMPLES))
     return means[round(0.025 * RESAMPLES)], means[round(0.975 * RESAMPLES) - 1]
+
+
+def bootstrap_of_ratio(pairs: Sequence[tuple[float, float]], seed: int = 0) -> tuple[float, float]:
+    """As `bootstrap`, for the sum of the first numbers of the pairs over the sum of the second.
+
+    Infinite where a resample has only zeros below the line.
+    """
+    rng, n = random.Random(seed), len(pairs)
+    ratios = []
+    for _ in range(RESAMPLES):
+        above, below = map(sum, zip(*rng.choices(pairs, k=n), strict=True))
+        ratios.append(above / below if below else math.inf)
+    ratios.sort()
+    return ratios[round(0.025 * RESAMPLES)], ratios[round(0.975 * RESAMPLES) - 1]
 
 
 def mean(values: Sequence[float]) -> float | None:

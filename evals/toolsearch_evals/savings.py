@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any, Literal
 
 from toolsearch import Catalog, Settings, SetupError, Tool, ToolSearch
@@ -17,8 +18,8 @@ from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.cases import Case, Dataset
 from toolsearch_evals.format_plugins import format_of
 from toolsearch_evals.formats import WireFormat
-from toolsearch_evals.savings_rows import BreakEven, SavingsRow, break_even_of, savings_row
-from toolsearch_evals.scripted import PlayedConversation, answer, play
+from toolsearch_evals.savings_rows import Arm, BreakEven, Prices, SavingsRow, break_even_of, savings_row
+from toolsearch_evals.scripted import RECOGNISED, PlayedConversation, answer, play
 from toolsearch_evals.token_usage import TokenMeter, tokenizer
 
 __all__ = ["SIZES", "SweepPlan", "SweepResult", "conversations_of", "sweep"]
@@ -32,7 +33,9 @@ Tick = Callable[[str], None]
 class SweepPlan:
     """What is played. Without `sizes`, these are the ones in `SIZES` that the catalog allows, and all of its tools.
 
-    A cached token costs `cached_weight` and a written one `output_weight` of an uncached one.
+    A cached token costs `cached_weight` and a written one `output_weight` of an uncached one. `settings` are names and
+    values of the `Settings` with which the tools are searched; a name that stands there several times is played with
+    each value. `recognised` is how often the model takes a right tool that an answer only names.
     """
 
     indexes: tuple[str, ...] = ("keyword", "regex")
@@ -45,6 +48,16 @@ class SweepPlan:
     one_by_one: bool = False
     cached_weight: float = 0.1
     output_weight: float = 5.0
+    settings: tuple[tuple[str, str], ...] = ()
+    recognised: float = RECOGNISED
+
+    def ways(self) -> dict[str, dict[str, str]]:
+        """The settings of each arm, all combinations of the values; its key says in words what sets it apart."""
+        values: dict[str, dict[str, None]] = {}
+        for name, value in self.settings:
+            values.setdefault(name, {})[value] = None
+        combined = [dict(zip(values, chosen, strict=True)) for chosen in product(*values.values())]
+        return {", ".join(f"{k}={v}" for k, v in way.items() if len(values[k]) > 1): way for way in combined}
 
 
 @dataclass(frozen=True)
@@ -61,14 +74,21 @@ class SweepResult:
     tokenizers: dict[str, str]
 
 
-@dataclass(frozen=True, slots=True)
-class _Arm:
+@dataclass(frozen=True)
+class _Searched:
+    """An arm and the settings with which it is played; without settings, every tool is sent."""
+
     index: str
-    mode: str
+    settings: Settings | None = None
+    in_words: str = ""
+
+    @property
+    def arm(self) -> Arm:
+        return Arm("static" if self.settings is None else self.settings.mode, label(self.index), self.in_words)
 
 
-_STATIC = _Arm("none", "static")
-_Cells = dict[tuple[int, str, _Arm], list[tuple[int, PlayedConversation]]]  # by size, wire and arm: seeds and runs
+_STATIC = _Searched("none")
+_Cells = dict[tuple[int, str, Arm], list[tuple[int, PlayedConversation]]]  # by size, wire and arm: seeds and runs
 
 
 def sweep(
@@ -82,25 +102,27 @@ def sweep(
     """Plays the plan's conversations with these cases in catalogs of every size.
 
     `formats` are wires by name, besides ours and those of installed packages. `tick` is called after each conversation.
-    Raises `SetupError` for a size the catalog or a conversation cannot have.
+    Raises `SetupError` for a size the catalog or a conversation cannot have, and for a setting that does not exist.
     """
     catalog = dataset.catalog()
     tools = {tool.id: tool for tool in catalog}
     sizes = _sizes(plan, len(tools))
     forms = {wire: format_of(wire, formats) for wire in plan.wires}
     meter = TokenMeter(counter())
-    arms = [_STATIC, *(_Arm(index, mode) for index in plan.indexes for mode in plan.modes)]
+    searched = _searched(plan)
     cells: _Cells = {}
     for seed, talk in _conversations(cases, tools, plan, sizes[0]):
         for size in sizes:
             catalog_tools = [tools[i] for i in talk.tools[:size]]
-            for arm in arms:
-                search = _search(catalog_tools, arm)
+            for each in (_STATIC, *searched):
+                search = _search(catalog_tools, each)
                 for wire, form in forms.items():
-                    played = play(search, talk.cases, form, meter, one_by_one=plan.one_by_one)
-                    cells.setdefault((size, wire, arm), []).append((seed, played))
-                    tick(f"{size} tools, {arm.mode} {label(arm.index)}")
-    by_arm = [[_row(cells, size, wire, arm, plan) for size in sizes] for wire in plan.wires for arm in arms[1:]]
+                    played = play(
+                        search, talk.cases, form, meter, one_by_one=plan.one_by_one, recognised=plan.recognised
+                    )
+                    cells.setdefault((size, wire, each.arm), []).append((seed, played))
+                    tick(f"{size} tools, {each.arm.mode} {each.arm.backend}")
+    by_arm = [[_row(cells, size, wire, each.arm, plan) for size in sizes] for wire in plan.wires for each in searched]
     return SweepResult(
         [row for rows in by_arm for row in rows],
         [break_even_of(rows) for rows in by_arm],
@@ -112,7 +134,7 @@ def sweep(
 
 def conversations_of(plan: SweepPlan, tools: int) -> int:
     """How many conversations the plan plays on a data set of so many tools; a progress bar counts up to it."""
-    arms = 1 + len(plan.indexes) * len(plan.modes)
+    arms = 1 + len(plan.indexes) * len(plan.modes) * len(plan.ways())
     return plan.seeds * plan.conversations * len(_sizes(plan, tools)) * arms * len(plan.wires)
 
 
@@ -173,21 +195,25 @@ class _NoIndex:
         return []
 
 
-def _search(tools: list[Tool], arm: _Arm) -> ToolSearch:
-    if arm == _STATIC:
+def _searched(plan: SweepPlan) -> list[_Searched]:
+    for name in ("mode", "index"):
+        if any(name == each for each, _ in plan.settings):
+            raise SetupError(f"the setting {name!r} is an arm of its own: pass --{name} instead of --set {name}=…")
+    return [
+        _Searched(index, Settings.from_mapping({"mode": mode, **settings}), in_words)
+        for index in plan.indexes
+        for mode in plan.modes
+        for in_words, settings in plan.ways().items()
+    ]
+
+
+def _search(tools: list[Tool], searched: _Searched) -> ToolSearch:
+    if searched.settings is None:
         return ToolSearch(Catalog(tools), _NoIndex(), run=answer, mode="static", max_tools=len(tools) + 2)
-    settings = Settings.from_mapping({"mode": arm.mode})
-    return ToolSearch(Catalog(tools), open_backend(arm.index), run=answer, settings=settings)
+    return ToolSearch(Catalog(tools), open_backend(searched.index), run=answer, settings=searched.settings)
 
 
-def _row(cells: _Cells, size: int, wire: str, arm: _Arm, plan: SweepPlan) -> SavingsRow:
-    return savings_row(
-        wire,
-        label(arm.index),
-        arm.mode,
-        size,
-        static=cells[size, wire, _STATIC],
-        searched=cells[size, wire, arm],
-        cached_weight=plan.cached_weight,
-        output_weight=plan.output_weight,
-    )
+def _row(cells: _Cells, size: int, wire: str, arm: Arm, plan: SweepPlan) -> SavingsRow:
+    static, searched = cells[size, wire, _STATIC.arm], cells[size, wire, arm]
+    prices = Prices(plan.cached_weight, plan.output_weight)
+    return savings_row(wire, arm, size, static=static, searched=searched, prices=prices)

@@ -4,62 +4,45 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Literal
+from typing import Any
 
 from toolsearch_evals.cases import Dataset
-from toolsearch_evals.chart import Chart, ChartLine
 from toolsearch_evals.report import Column, Report, ReportTable, counted
 from toolsearch_evals.savings import SweepPlan, SweepResult
-from toolsearch_evals.savings_rows import BreakEven, SavingsRow
+from toolsearch_evals.savings_charts import savings_charts
+from toolsearch_evals.savings_notes import limits, measured
+from toolsearch_evals.savings_rows import BreakEven, SavingsRow, arm_of
 
 __all__ = ["savings_report"]
 
-Marks = tuple[tuple[float, str], ...]
-
 OPENAI_MOST = 128  # tools; the provider refuses a request with more
-COLUMNS = (
+_ARM = (
     Column("wire", "wire"),
     Column("mode", "delivery"),
     Column("index", "index"),
-    Column("tools", "tools", "count"),
-    Column("static tokens", "tokens, all sent", "count"),
-    Column("tokens", "tokens, searched", "count"),
-    Column("saving", "saved", "share"),
-    Column("cost saving", "saved by price", "share"),
-    Column("success", "right tools called", "share"),
-    Column("searches a turn", "searches a turn", "number"),
-    Column("requests", "requests", "number"),
 )
+_SETTINGS = Column("settings", "settings")  # only where several are played
+_TOOLS = Column("tools", "tools", "count")
 
 
 def savings_report(swept: SweepResult, plan: SweepPlan, dataset: Dataset, split: str) -> Report:
     """The report; its first table is the whole sweep."""
-    tokenizers = swept.tokenizers
-    charts = [
-        chart
-        for wire in plan.wires
-        for chart in (_chart(swept, wire, "tokens", tokenizers[wire]), _chart(swept, wire, "cost", tokenizers[wire]))
-    ]
     return Report(
         kind="savings",
         title="What tool search saves",
         headline=_headline(swept, plan),
-        parameters={
-            "data set": dataset.key,
-            "split": split,
-            **{key: list(value) if isinstance(value, tuple) else value for key, value in asdict(plan).items()},
-            "sizes": sorted({row["tools"] for row in swept.rows}),
-        },
+        parameters={"data set": dataset.key, "split": split, **_parameters(swept, plan)},
         tables=(
-            ReportTable("Tokens of a conversation, by number of tools", COLUMNS, swept.rows, _table_note(swept, plan)),
+            _conversation_table(swept, plan),
             _break_even_table(swept.break_evens),
+            _wording_table(swept.rows),
             _where_table(swept.rows),
         ),
-        measured=_measured(plan, tokenizers),
-        limits=_limits(swept),
-        charts=tuple(charts),
+        measured=measured(plan, swept.tokenizers),
+        limits=limits(swept, plan),
+        charts=savings_charts(swept, plan.wires),
         data={
-            "tokenizers": tokenizers,
+            "tokenizers": swept.tokenizers,
             "break_even": [asdict(each) for each in swept.break_evens],
             "refused_calls": swept.refused,
             "quarantined": swept.quarantined,
@@ -67,53 +50,87 @@ def savings_report(swept: SweepResult, plan: SweepPlan, dataset: Dataset, split:
     )
 
 
-def _headline(swept: SweepResult, plan: SweepPlan) -> tuple[str, ...]:
-    """The finding in three sentences, for the first arm on the first wire: the gain, the break-even, the price.
+def _parameters(swept: SweepResult, plan: SweepPlan) -> dict[str, Any]:
+    values = {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(plan).items()}
+    sizes = sorted({row["tools"] for row in swept.rows})
+    return values | {"sizes": sizes, "settings": [f"{name}={value}" for name, value in plan.settings]}
 
-    The first says how the tokens were counted, and calls an estimate one.
+
+def _headline(swept: SweepResult, plan: SweepPlan) -> tuple[str, ...]:
+    """What a met request costs with each arm on the first wire; then, for its first arm, the tokens, where it breaks
+    even, and what it misses.
+
+    The sentence on tokens says how they were counted, and calls an estimate one.
     """
     first = swept.rows[0]
-    mine = [row for row in swept.rows if _arm(row) == _arm(first) and row["wire"] == first["wire"]]
-    few, many = mine[0], mine[-1]
-    even = swept.break_evens[0]
-    turns = f"{plan.turns} turns" if plan.turns > 1 else "one turn"
-    counted_by = swept.tokenizers[first["wire"]]
-    about = "about " if "estimate" in counted_by else ""
-    gain = (
-        f"With {many['tools']} tools, a conversation of {turns} takes {_fewer_or_more(many['saving'])} tokens when "
-        f"the tools are searched for: {about}{many['tokens']:,.0f} instead of {about}{many['static tokens']:,.0f}, "
-        f"by {counted_by.partition(':')[0]}. By price, where what is sent again is cached, it costs "
-        f"{_more_or_less(many['cost saving'])}."
+    mine = [row for row in swept.rows if arm_of(row) == arm_of(first) and row["wire"] == first["wire"]]
+    largest = [row for row in swept.rows if (row["wire"], row["tools"]) == (first["wire"], mine[-1]["tools"])]
+    whose = f" ({', '.join(filter(None, (*arm_of(first), first['wire'])))}.)"
+    told = (_gain(mine[-1], plan, swept.tokenizers[first["wire"]]), _begin(swept, mine), _success(mine[-1]) + whose)
+    return (*map(_price, largest), *told)
+
+
+def _price(row: SavingsRow) -> str:
+    """What a met request costs with one arm."""
+    before, after = row["static cost a met request"], row["cost a met request"]
+    start = f"{', '.join(filter(None, arm_of(row)))}, {counted(row['tools'], 'tool')}: "
+    if before is None or after is None:
+        return f"{start}no request was met, so a met request has no price."
+    spread = f" ±{row['cost a met request ±']:,.0f}" if row["cost a met request ±"] is not None else ""
+    return (
+        f"{start}a request that is met costs as much as {after:,.0f}{spread} new input tokens when the tools are "
+        f"searched for, and {before:,.0f} when all are sent: {_more_or_less(1 - after / before)}."
     )
-    by_tokens, by_price = _from(even.tokens, few["tools"]), _from(even.cost, few["tools"])
-    begin = f"Counted in tokens, search is cheaper {by_tokens}; by price, {by_price}."
-    if few is not many and few["saving"] < 0:
-        begin += f" With {few['tools']} tools it takes {_fewer_or_more(few['saving'])} tokens."
+
+
+def _gain(row: SavingsRow, plan: SweepPlan, counted_by: str) -> str:
+    turns = f"{plan.turns} turns" if plan.turns > 1 else "one turn"
+    about = "about " if "estimate" in counted_by else ""
+    return (
+        f"With {counted(row['tools'], 'tool')}, a conversation of {turns} takes {_fewer_or_more(row['saving'])} tokens "
+        f"when the tools are searched for: {about}{row['tokens']:,.0f} instead of {about}{row['static tokens']:,.0f}, "
+        f"by {counted_by.partition(':')[0]}. By price, where what is sent again is cached, it costs "
+        f"{_more_or_less(row['cost saving'])}."
+    )
+
+
+def _begin(swept: SweepResult, mine: Sequence[SavingsRow]) -> str:
+    few, even = mine[0], swept.break_evens[0]
+    by_tokens, by_price, by_met = (_from(each, few["tools"]) for each in (even.tokens, even.cost, even.met))
+    begin = f"Counted in tokens, search is cheaper {by_tokens}; by price, {by_price}; by the price of a met request, "
+    begin += f"{by_met}."
+    if len(mine) > 1 and few["saving"] < 0:
+        begin += f" With {counted(few['tools'], 'tool')} it takes {_fewer_or_more(few['saving'])} tokens."
+    return begin
+
+
+def _success(row: SavingsRow) -> str:
+    if row["success"] is None:
+        return "No request of these conversations can be met by a tool."
     by_wording = [
         f"{success:.0%} in {whose} words"
         for success, whose in (
-            (many["success, user wording"], "a user's"),
-            (many["success, agent wording"], "an agent's"),
+            (row["success, user wording"], "a user's"),
+            (row["success, agent wording"], "an agent's"),
         )
         if success is not None
     ]
-    wordings = f" ({', '.join(by_wording)})" if by_wording else ""
-    price = "No request of these conversations can be met by a tool."
-    if many["success"] is not None:
-        price = (
-            f"With {many['tools']} tools and search, the right ones were found and called in {many['success']:.0%} of "
-            f"the requests that can be met{wordings}; sending every tool is assumed to succeed always. With search, "
-            f"a conversation takes {many['requests']:.1f} requests instead of {many['static requests']:.1f}."
-        )
-    return gain, begin, f"{price} ({first['index']}, {first['mode']}, {first['wire']}.)"
-
-
-def _arm(row: SavingsRow) -> tuple[str, str]:
-    return row["mode"], row["index"]
+    wordings = f"; {', '.join(by_wording)}" if by_wording else ""
+    return (
+        f"With {counted(row['tools'], 'tool')} and search, the right ones were found and called in "
+        f"{row['success']:.0%} of the {counted(row['requests to meet'], 'request')} that can be met (95% interval "
+        f"{row['success low']:.0%} to {row['success high']:.0%}{wordings}); sending every tool is assumed to succeed "
+        f"always. With search, a conversation takes {row['requests']:.1f} requests instead of "
+        f"{row['static requests']:.1f}."
+    )
 
 
 def _more_or_less(saving: float) -> str:
     return f"{abs(saving):.0%} {'less' if saving >= 0 else 'more'}"
+
+
+def _fewer_or_more(saving: float) -> str:
+    return _more_or_less(saving).replace("less", "fewer")
 
 
 def _from(tools: float | None, least: float) -> str:
@@ -122,144 +139,76 @@ def _from(tools: float | None, least: float) -> str:
     return f"from {least:,.0f} tools or fewer on" if tools <= least else f"from about {tools:.0f} tools on"
 
 
-def _table_note(swept: SweepResult, plan: SweepPlan) -> str:
+def _conversation_table(swept: SweepResult, plan: SweepPlan) -> ReportTable:
+    heads = (
+        *_ways(swept.rows),
+        _TOOLS,
+        Column("static tokens", "tokens, all sent", "count"),
+        Column("tokens", "tokens, searched", "count"),
+        Column("saving", "saved", "share"),
+        Column("static cost a met request", "price met, all sent", "count"),
+        Column("cost a met request", "price met, searched", "count", "cost a met request ±"),
+        Column("success", "right tools", "share"),
+        Column("requests", "requests", "number"),
+    )
     played, turns = counted(swept.rows[0]["conversations"], "conversation"), counted(plan.turns, "turn")
     note = f"Means over {played} of {turns}." if swept.rows[0]["conversations"] > 1 else f"One conversation of {turns}."
+    note += (
+        " Price met: all that was paid, over the requests that were met, in new input tokens. Right tools: the "
+        "requests that can be met whose right tools were called."
+    )
     most = max(row["tools"] for row in swept.rows)
     if "openai_chat" in plan.wires and most > OPENAI_MOST:
         note += (
             f" OpenAI refuses more than {OPENAI_MOST} tools in a request: beyond that, sending all is only calculated."
         )
-    return note
+    return ReportTable("A conversation, by number of tools", heads, swept.rows, note)
+
+
+def _ways(rows: Sequence[SavingsRow]) -> tuple[Column, ...]:
+    """The columns that say which arm a row is of."""
+    return (*_ARM, *([_SETTINGS] if any(row["settings"] for row in rows) else []))
 
 
 def _break_even_table(break_evens: Sequence[BreakEven]) -> ReportTable:
     heads = (
-        Column("wire", "wire"),
-        Column("mode", "delivery"),
-        Column("index", "index"),
+        *_ARM,
+        *([_SETTINGS] if any(each.settings for each in break_evens) else []),
         Column("tokens", "by tokens", "count"),
         Column("cost", "by price", "count"),
+        Column("met", "by price met", "count"),
     )
     note = "The number of tools from which search is cheaper; a dash if it never is."
     return ReportTable("Break-even", heads, [asdict(each) for each in break_evens], note)
 
 
+def _wording_table(rows: Sequence[SavingsRow]) -> ReportTable:
+    heads = [*_ways(rows), _TOOLS]
+    for wording in ("agent", "user"):
+        heads += [
+            Column(f"{wording} requests", f"{wording}'s requests", "count"),
+            Column(f"success, {wording} wording", "met", "share"),
+            Column(f"success, {wording} wording low", "from", "share"),
+            Column(f"success, {wording} wording high", "to", "share"),
+        ]
+    note = "The share of the requests in an agent's and in a user's words that were met, with its 95 % interval."
+    return ReportTable("Right tools called, by wording", tuple(heads), rows, note)
+
+
 def _where_table(rows: Sequence[SavingsRow]) -> ReportTable:
     heads = (
-        *COLUMNS[:4],
+        *_ways(rows),
+        _TOOLS,
         Column("static requests", "all sent: requests", "number"),
         Column("static uncached", "all sent: new", "count"),
         Column("static cached", "all sent: cached", "count"),
         Column("static output", "all sent: written", "count"),
+        Column("searches a turn", "searches a turn", "number"),
         Column("uncached", "searched: new", "count"),
         Column("cached", "searched: cached", "count"),
         Column("output", "searched: written", "count"),
+        Column("cost saving", "saved by price", "share"),
         Column("saving, worst seed", "saved, worst seed", "share"),
         Column("saving, best seed", "saved, best seed", "share"),
-        Column("success, user wording", "right tools, user wording", "share"),
-        Column("success, agent wording", "right tools, agent wording", "share"),
     )
     return ReportTable("Where the tokens go", heads, rows)
-
-
-def _chart(swept: SweepResult, wire: str, by: Literal["tokens", "cost"], tokenizer_name: str) -> Chart:
-    rows = [row for row in swept.rows if row["wire"] == wire]
-    arms = list(dict.fromkeys(map(_arm, rows)))
-    static: Literal["static tokens", "static cost"] = "static tokens" if by == "tokens" else "static cost"
-    lines = [ChartLine("all tools sent", tuple((r["tools"], r[static]) for r in rows if _arm(r) == arms[0]), 0)]
-    for tone, (mode, index) in enumerate(arms, 1):
-        points = tuple((row["tools"], row[by]) for row in rows if _arm(row) == (mode, index))
-        lines.append(ChartLine(f"{mode}, {index}", points, tone))
-    evens = [
-        (each.tokens if by == "tokens" else each.cost, (each.mode, each.index))
-        for each in swept.break_evens
-        if each.wire == wire
-    ]
-    what = "tokens" if by == "tokens" else "price, in uncached input tokens"
-    title = f"{wire}: {what} of a conversation ({tokenizer_name.partition(':')[0]})"
-    return Chart(title, "tools in the catalog (both axes logarithmic)", what, tuple(lines), _marks(evens, arms))
-
-
-def _marks(evens: Sequence[tuple[float | None, tuple[str, str]]], arms: Sequence[tuple[str, str]]) -> Marks:
-    """Where arms, each a mode and an index, break even, in order; the label distinguishes arms by what differs."""
-    differing = [at for at in (0, 1) if len({arm[at] for arm in arms}) > 1]
-    together: dict[float, list[str]] = {}
-    for even, arm in evens:
-        if even is not None:
-            at = next((known for known in together if abs(even - known) < 0.5), even)
-            together.setdefault(at, []).append(", ".join(arm[i] for i in differing))
-    marks = []
-    for at, names in sorted(together.items()):
-        more = f" and {names[1]}" if len(names) == 2 and len(differing) == 1 else f" and {len(names) - 1} more"
-        whose = f" ({names[0]}{more if len(names) > 1 else ''})" if differing else ""
-        marks.append((at, f"even at {at:.0f}{whose}"))
-    return tuple(marks)
-
-
-def _measured(plan: SweepPlan, tokenizers: dict[str, str]) -> tuple[str, ...]:
-    calls = "one by one, a request for each" if plan.one_by_one else "together in one reply"
-    return (
-        (
-            "A scripted model plays whole conversations through real sessions and the real wires. The exact JSON of "
-            "every request (tools, system message, messages) is counted, and so is everything that the model writes. "
-            "This includes search calls, search results, the search tool's own definition and the instructions."
-        ),
-        "Tokenizer: " + "; ".join(f"{wire}: {name}" for wire, name in tokenizers.items()) + ".",
-        (
-            f"A conversation is a system message and {plan.turns} cases of the data set in succession, unanswerable "
-            "ones in their natural share. The catalog of size N holds what the conversation needs and the first of "
-            f"a seeded order of the others; {plan.conversations} conversations for each of {plan.seeds} seeds, the "
-            "same at every size."
-        ),
-        (
-            "With search, the model calls what is loaded already, and searches for the rest with the case's own "
-            "words (one query a step where the case has steps). A miss costs a second search with the largest limit "
-            "and a third with the content words alone; then the turn has failed. An unanswerable request costs one "
-            "search."
-        ),
-        (
-            "All tools sent: every definition is in every request, and the right tool is assumed to be called at once, "
-            "always."
-        ),
-        (
-            f"Tools needed in one turn are called {calls}. Arguments are the smallest that fit the schema; every "
-            "tool returns the same small record."
-        ),
-        (
-            "Cached is what a request shares, from its first byte on, with the one before it: tools, then system, "
-            f"then messages. By price, a cached token counts {plan.cached_weight:g} and a written one "
-            f"{plan.output_weight:g} of a new input token."
-        ),
-    )
-
-
-def _limits(swept: SweepResult) -> tuple[str, ...]:
-    limits = [
-        (
-            "The scripted model never mistakes a tool. Real models choose worse the more tools they are shown, "
-            "which is not counted in favour of search here; and they may search when they need not, which is not "
-            "counted against it."
-        ),
-        "A turn that fails ends early and calls no tool, so a low success flatters the saving a little.",
-        (
-            "Searches use the cases' own words. A real model words its own queries, and the figures for agent wording "
-            "are closer to that than those for user wording."
-        ),
-        (
-            "Prices differ by provider; writing to a cache, its least length and its lifetime are not counted. Each "
-            "conversation begins with a cold cache."
-        ),
-        (
-            "A case whose tools would not fit into the smallest catalog together with those of the others is put off "
-            "to a later conversation; with very small catalogs, that makes requests for several tools rarer."
-        ),
-    ]
-    if swept.refused:
-        limits.append(f"{len(swept.refused)} calls were refused by the session, the first: {swept.refused[0]}")
-    limits += [f"Set aside, and so in no catalog: {entry}" for entry in swept.quarantined]
-    return tuple(limits)
-
-
-def _fewer_or_more(saving: float) -> str:
-    return _more_or_less(saving).replace("less", "fewer")

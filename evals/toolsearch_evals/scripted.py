@@ -4,27 +4,31 @@ It knows which tools are right, and never calls another one. So this compares wh
 search finds the right tools; it does not compare how well a model reads long lists of tools.
 
 With search, a turn goes like this: the model calls the tools that are loaded already. For the rest it makes one search
-call, with a query for each capability. A miss costs a second search with the same words and the largest limit, and a
-third with the content words alone; then the model says that it cannot do it. In static mode, every definition is in
-every request, and the right tool is called at once. A request that no tool can meet costs one search, and then the
-answer that no tool can do it.
+call, with a query for each capability. If an answer only names a right tool, the model recognises it with a given
+probability; then it calls the tool by this name, which loads it, and calls it again with arguments that fit. A miss
+costs a second search with the same words and the largest limit, and a third with the content words alone; then the
+model says that it cannot do it. In static mode, every definition is in every request, and the right tool is called at
+once. A request that no tool can meet costs one search, and then the answer that no tool can do it.
 """
 
 from __future__ import annotations
 
 import json
+import random
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolsearch import Session, Settings, Tool, ToolCall, ToolContext, ToolResult, ToolSearch
+from toolsearch import Session, Tool, ToolCall, ToolContext, ToolResult, ToolSearch
 from toolsearch_evals.argument_maker import smallest_arguments
 from toolsearch_evals.cases import Case
 from toolsearch_evals.formats import WireFormat
 from toolsearch_evals.token_usage import TokenMeter, TokenUsage
 
-__all__ = ["PlayedConversation", "PlayedTurn", "answer", "play"]
+__all__ = ["RECOGNISED", "PlayedConversation", "PlayedTurn", "answer", "play"]
+
+RECOGNISED = 0.7  # how often a model takes a right tool of which it has read only the name: a guess, not measured
 
 SYSTEM = "You are a helpful assistant. Use the tools to do what the user asks. Be brief, and say what you did."
 DONE = "Done. I have taken care of it; the details are in the result above. Tell me if you want anything changed."
@@ -74,16 +78,23 @@ class PlayedConversation:
 
 
 def play(
-    search: ToolSearch, cases: Sequence[Case], form: WireFormat, meter: TokenMeter, *, one_by_one: bool = False
+    search: ToolSearch,
+    cases: Sequence[Case],
+    form: WireFormat,
+    meter: TokenMeter,
+    *,
+    one_by_one: bool = False,
+    recognised: float = RECOGNISED,
 ) -> PlayedConversation:
     """Plays the cases as successive turns of one new session of `search`, in its mode.
 
-    The tools a turn needs are called together in one reply, or `one_by_one`, which takes a request for each.
+    The tools a turn needs are called together in one reply, or `one_by_one`, which takes a request for each. A right
+    tool that is only named is `recognised` with this probability; it depends on the case alone, not on the session.
     """
     talk = _ModelSession(search, form, meter)
     for case in cases:
         searches, requests = talk.searches, talk.requests
-        served = _play_turn(talk, case, search.settings, one_by_one)
+        served = _play_turn(talk, case, recognised, one_by_one)
         talk.played.turns.append(PlayedTurn(case, served, talk.searches - searches, talk.requests - requests))
     return talk.played
 
@@ -97,6 +108,7 @@ class _ModelSession:
         self.played = PlayedConversation()
         self.searches = self.requests = 0
         self.can_call: frozenset[str] = frozenset()
+        self.named: set[str] = set()  # ids of tools of which the model has read the name, but no schema
         self._form, self._meter = form, meter
         self._system = "\n\n".join(filter(None, (SYSTEM, self.session.instructions())))
         self._messages: list[dict[str, Any]] = []
@@ -122,8 +134,16 @@ class _ModelSession:
         reply = self._send(self._form.reply_with_calls(written))
         answered = [(call, self.session.handle(call)) for call in self._form.wire.calls_in(reply)]
         self._messages += self._form.wire.results_for(answered)
+        for _, result in answered:
+            self._read(result)
         self._look()
         return [result for _, result in answered]
+
+    def _read(self, result: ToolResult) -> None:
+        """Notes which tools an answer of the search tool names without loading them."""
+        found: dict[str, Any] = result.data if isinstance(result.data, dict) else {}
+        if result.name == self.search.settings.search_tool:
+            self.named.update(found.get("named", ()))
 
     def _send(self, reply: dict[str, Any]) -> dict[str, Any]:
         request = self._form.request(self._tools, self._system, self._messages)
@@ -135,31 +155,68 @@ class _ModelSession:
         return reply
 
 
-def _play_turn(talk: _ModelSession, case: Case, settings: Settings, one_by_one: bool) -> bool:
+def _play_turn(talk: _ModelSession, case: Case, recognised: float, one_by_one: bool) -> bool:
     talk.user(case.query)
     if not case.gold:
         if talk.session.mode != "static":
-            _search(talk, [case.query], None)
+            _search(talk, [case.query])
         talk.say(NO_TOOL)
         return False
-    for attempt in range(3) if talk.session.mode != "static" else ():
-        missing = [at for at, group in enumerate(case.gold) if talk.can_call.isdisjoint(group)]
+    ran = set[str]() if talk.session.mode == "static" else _look_for_tools(talk, case, recognised)
+    wanted = [next((i for i in group if i in talk.can_call), None) for group in case.gold]
+    found = [talk.search.catalog[i] for i in dict.fromkeys(wanted) if i is not None and i not in ran]
+    replies = [[tool] for tool in found] if one_by_one else [found] if found else []
+    ran_well = [_use(talk, tools) for tools in replies]
+    served = all(ran_well) and None not in wanted
+    talk.say(DONE if served else NO_TOOL)
+    return served
+
+
+def _look_for_tools(talk: _ModelSession, case: Case, recognised: float) -> set[str]:
+    """Loads what the case needs: by names that the model recognises, and by up to three searches.
+
+    Returns the ids of the tools that have run meanwhile.
+    """
+    ran = _load_by_name(talk, case, recognised)
+    for attempt in range(3):
+        missing = _missing(talk, case)
         if not missing:
             break
         asked = [case.steps[at] for at in missing] if case.steps else [case.query]
         if attempt == 2:
             asked = [content_words(query) for query in asked]
-        _search(talk, asked, settings.results_ceiling if attempt else None)
-    wanted = [next((i for i in group if i in talk.can_call), None) for group in case.gold]
-    found = [talk.search.catalog[i] for i in dict.fromkeys(wanted) if i is not None]
-    replies = [[tool] for tool in found] if one_by_one else [found] if found else []
-    ran = [_use(talk, tools) for tools in replies]
-    served = all(ran) and None not in wanted
-    talk.say(DONE if served else NO_TOOL)
-    return served
+        _search(talk, asked, talk.search.settings.results_ceiling if attempt else None)
+        ran |= _load_by_name(talk, case, recognised)
+    return ran
 
 
-def _search(talk: _ModelSession, queries: Sequence[str], limit: int | None) -> None:
+def _missing(talk: _ModelSession, case: Case) -> list[int]:
+    """The places of the groups of which no tool is loaded."""
+    return [at for at, group in enumerate(case.gold) if talk.can_call.isdisjoint(group)]
+
+
+def _load_by_name(talk: _ModelSession, case: Case, recognised: float) -> set[str]:
+    """Calls needed tools by names that the model has read and recognises, without arguments: it knows no schema.
+
+    That loads them. Returns the ids of those that ran all the same, which takes `not_loaded="run"`.
+    """
+    known: dict[str, None] = {}
+    for at in _missing(talk, case):
+        named = next((i for i in case.gold[at] if i in talk.named), None)
+        if named is not None and random.Random(f"{case.id} {at}").random() < recognised:
+            known[named] = None
+    if not known:
+        return set()
+    talk.named -= known.keys()
+    settings = talk.search.settings
+    if settings.not_loaded == "refuse":
+        _search(talk, [f"select:{','.join(known)}"])
+        return set()
+    results = talk.call([_call_of(talk, tool_id, {}) for tool_id in known])
+    return {tool_id for tool_id, result in zip(known, results, strict=True) if result.ok}
+
+
+def _search(talk: _ModelSession, queries: Sequence[str], limit: int | None = None) -> None:
     arguments: dict[str, Any] = {"queries": list(queries)}
     if limit is not None:
         arguments["limit"] = limit
@@ -171,16 +228,17 @@ def _search(talk: _ModelSession, queries: Sequence[str], limit: int | None) -> N
 
 def _use(talk: _ModelSession, tools: Sequence[Tool]) -> bool:
     """Calls tools in one reply. True if all of them ran."""
-    calls = []
-    for tool in tools:
-        name, arguments = talk.search.catalog.provider_name(tool.id), smallest_arguments(tool.input_schema)
-        if talk.session.mode == "bridge":
-            calls.append((talk.search.settings.call_tool, {"name": name, "arguments": arguments}))
-        else:
-            calls.append((name, arguments))
-    results = talk.call(calls)
+    results = talk.call([_call_of(talk, tool.id, smallest_arguments(tool.input_schema)) for tool in tools])
     talk.played.refused += [f"{result.name}: {result.content}" for result in results if not result.ok]
     return all(result.ok for result in results)
+
+
+def _call_of(talk: _ModelSession, tool_id: str, arguments: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    """A call of a tool as the model writes it in the session's mode."""
+    name = talk.search.catalog.provider_name(tool_id)
+    if talk.session.mode == "bridge":
+        return talk.search.settings.call_tool, {"name": name, "arguments": arguments}
+    return name, arguments
 
 
 def content_words(query: str) -> str:

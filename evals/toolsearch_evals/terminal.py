@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
+from textwrap import fill
 from typing import Literal
 
 from rich.box import SIMPLE_HEAD
@@ -27,19 +28,22 @@ def show(report: Report, console: Console, tables: int | None = None) -> None:
         console.print(Text(sentence))
     for table in report.tables[:tables]:
         console.print(Text(f"\n{table.full_title}", style="bold"))
-        console.print(_table(table), crop=False)
+        console.print(_table(table, console.width), crop=False)
         if table.note:
             console.print(Text(table.note, style="dim"))
 
 
-def _table(table: ReportTable) -> RichTable:
+def _table(table: ReportTable, width: int) -> RichTable:
+    """The table; if it would be wider than the terminal, words of a heading stand below each other."""
     made = RichTable(box=SIMPLE_HEAD, padding=0, pad_edge=False)
     kept = table.distinct_columns()
-    for at in kept:
-        column = table.columns[at]
-        words = [*column.head.split(), *(cells[at] for cells in table.cells())]
-        side: Literal["left", "right"] = "left" if column.unit == "text" else "right"
-        made.add_column(Text(column.head), justify=side, min_width=min(30, max(map(len, words))), overflow="fold")
+    heads = {at: table.columns[at].head for at in kept}
+    least = {at: max(map(len, (*head.split(), *(cells[at] for cells in table.cells())))) for at, head in heads.items()}
+    is_narrow = sum(max(least[at], len(head)) + 1 for at, head in heads.items()) > width
+    for at, head in heads.items():
+        side: Literal["left", "right"] = "left" if table.columns[at].unit == "text" else "right"
+        text = fill(head, least[at]) if is_narrow else head
+        made.add_column(Text(text), justify=side, min_width=min(30, least[at]), overflow="fold")
     for cells in table.cells():
         made.add_row(*(Text(cells[at], style="red" if cells[at].startswith("−") else "") for at in kept))
     return made

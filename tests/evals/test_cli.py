@@ -32,15 +32,20 @@ def test_savings_prints_a_table_and_writes_every_form(tmp_path: Path) -> None:
     out = run("savings", *SMALL, "--out", str(tmp_path))
     assert "What tool search saves" in out
     assert "Break-even" in out
+    assert "Right tools called, by wording" in out
     assert "Where the tokens go" not in out, "it is too wide for a terminal"
+    assert max(map(len, out.splitlines())) <= 100
     assert "Where the tokens go" in (tmp_path / "report.md").read_text("utf-8")
     assert {file.suffix for file in tmp_path.iterdir()} == {".json", ".csv", ".md", ".html"}
 
 
 def test_a_report_can_be_piped_as_json() -> None:
-    told = json.loads(run("savings", *SMALL, "--wire", "anthropic", "--mode", "bridge", "--format", "json"))
+    told = json.loads(
+        run("savings", *SMALL, "--wire", "anthropic", "--mode", "bridge", "--set", "results=2", "--format", "json")
+    )
     assert {row["wire"] for row in told["tables"][0]["rows"]} == {"anthropic"}
     assert told["parameters"]["modes"] == ["bridge"]
+    assert told["parameters"]["settings"] == ["results=2"]
     ranked = json.loads(run("ranking", "--index", "keyword", "--split", "dev", "--format", "json"))
     assert ranked["tables"][0]["rows"][0]["cases"] == "all"
 
@@ -123,6 +128,8 @@ def test_the_help_of_a_command_shows_defaults_and_ends_with_an_example_that_pars
         (["savings", "--sizes", "9000"], "a catalog of 9000 tools cannot be made"),
         (["savings", "--wire", "morse"], "there is no wire 'morse'; there are: 'openai_chat', 'anthropic'"),
         (["savings", "--mode", "osmosis"], "there is no delivery 'osmosis' to measure; pass 'append' or 'bridge'"),
+        (["savings", "--set", "results"], "'results' is not a setting and its value, such as results=2"),
+        (["savings", "--set", "results=0"], "the setting 'results' cannot be '0'"),
         (["savings", "--dataset", "commons", "--dataset", "commons"], "measured on one data set, not on 2"),
         (["speed", "--sizes", "many"], "'many' are not whole numbers"),
         (["ranking", "--index", "keyword:static"], "the index 'keyword' takes no encoder"),

@@ -12,6 +12,7 @@ from toolsearch_evals.measures import (
     MEASURES,
     JudgedCase,
     bootstrap,
+    bootstrap_of_ratio,
     coverage,
     hit,
     interval,
@@ -142,3 +143,12 @@ def test_a_bucket_without_misses_is_not_beyond_doubt() -> None:
     assert interval([0.0] * 16) == (0, pytest.approx(1 - low))
     assert bootstrap([0.0] * 16) == (0, 0)
     assert summarise([]).intervals == {}
+
+
+def test_the_interval_of_a_ratio_holds_the_ratio_and_is_infinite_where_a_resample_has_nothing_below() -> None:
+    pairs = [(10.0, 1.0), (20.0, 3.0), (30.0, 2.0)] * 10
+    low, high = bootstrap_of_ratio(pairs)
+    assert 8 < low < 60 / 6 < high < 12
+    assert bootstrap_of_ratio(pairs) == (low, high)
+    assert bootstrap_of_ratio([(10.0, 1.0)]) == (10, 10)
+    assert bootstrap_of_ratio([(10.0, 0.0), (20.0, 1.0)])[1] == math.inf

@@ -143,7 +143,9 @@ def test_csv_and_markdown_have_the_rows_of_the_first_table(report: Report) -> No
 
 
 def test_the_headline_says_what_is_saved_from_where_on_and_what_it_costs(report: Report) -> None:
-    gain, begin, price = report.headline
+    *met, gain, begin, price = report.headline
+    assert [told.split(":")[0] for told in met] == ["append, keyword, 60 tools", "append, regex, 60 tools"]
+    assert all("a request that is met costs as much as" in told for told in met)
     assert "With 60 tools" in gain
     assert "fewer tokens" in gain
     assert "cheaper from about" in begin

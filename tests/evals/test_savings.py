@@ -86,6 +86,58 @@ def test_totals_are_of_whole_conversations_and_small_catalogs_may_lose(swept: Sw
         assert even.tokens < even.cost
 
 
+def test_a_met_request_bears_the_price_of_those_that_were_not_met(swept: SweepResult) -> None:
+    for row in swept.rows:
+        met, of = round((row["success"] or 0) * row["requests to meet"]), row["requests to meet"]
+        assert row["cost a met request"] == pytest.approx(row["cost"] * row["conversations"] / met)
+        assert row["static cost a met request"] == pytest.approx(row["static cost"] * row["conversations"] / of)
+        low, high = row["cost a met request low"] or 0, row["cost a met request high"] or 0
+        assert low < (row["cost a met request"] or 0) < high
+
+
+def test_success_is_told_by_wording_with_its_numbers_and_intervals(commons: Dataset, swept: SweepResult) -> None:
+    for row in swept.rows:
+        assert row["requests to meet"] == row["agent requests"] + row["user requests"]
+        for wording in ("agent", "user"):
+            share, low, high = (row[f"success, {wording} wording{end}"] for end in ("", " low", " high"))  # type: ignore[literal-required]
+            assert 0 <= low <= share <= high <= 1
+    table = savings_report(swept, SMALL, commons, "all").tables[2]
+    assert table.title == "Right tools called, by wording"
+    assert [column.head for column in table.columns[-8:]] == [
+        "agent's requests", "met", "from", "to", "user's requests", "met", "from", "to",
+    ]  # fmt: skip
+
+
+def test_a_sweep_in_which_nothing_is_met_has_no_price_of_a_met_request() -> None:
+    definitions = ({"name": "open_ticket", "server": "desk"}, {"name": "close_ticket", "server": "desk"})
+    nothing = Dataset("desk", definitions, (Case("1", "zzyzx qwrtp", (("desk/open_ticket",),)),))
+    plan = replace(SMALL, sizes=(2,), conversations=1, turns=1)
+    found = sweep(nothing, nothing.cases, plan)
+    assert {row["cost a met request"] for row in found.rows} == {None}
+    assert {even.met for even in found.break_evens} == {None}
+    report = savings_report(found, plan, nothing, "all")
+    assert "no request was met, so a met request has no price" in report.headline[0]
+
+
+def test_settings_of_the_product_are_played_as_arms(commons: Dataset) -> None:
+    plan = replace(
+        SMALL,
+        sizes=(30,),
+        conversations=1,
+        modes=("append",),
+        wires=("openai_chat",),
+        settings=(("results", "1"), ("results", "5"), ("not_loaded", "refuse")),
+    )
+    found = sweep(commons, commons.cases, plan)
+    assert [row["settings"] for row in found.rows] == ["results=1", "results=5"]
+    assert found.rows[0]["tokens"] < found.rows[1]["tokens"]
+    report = savings_report(found, plan, commons, "all")
+    assert report.parameters["settings"] == ["results=1", "results=5", "not_loaded=refuse"]
+    assert "settings" in [column.head for column in report.tables[0].columns]
+    assert "append, keyword, results=5" in [line.name for line in report.charts[0].lines]
+    assert conversations_of(plan, 673) == 3
+
+
 def test_search_results_and_the_search_tool_itself_are_in_the_requests(commons: Dataset) -> None:
     """E07"""
     talk, requests = played(commons, [REFUND, NOTHING])
@@ -153,11 +205,11 @@ def test_the_same_seed_gives_the_same_report(commons: Dataset, swept: SweepResul
         ("characters / 4 (estimate)", r": about [\d,]+ instead of about [\d,]+, by characters / 4 \(estimate\)\."),
     ],
 )
-def test_the_first_sentence_names_the_tokenizer_and_calls_an_estimate_one(
+def test_the_sentence_on_tokens_names_the_tokenizer_and_calls_an_estimate_one(
     commons: Dataset, swept: SweepResult, tokenizer: str, told: str
 ) -> None:
     by_it = replace(swept, tokenizers=dict.fromkeys(swept.tokenizers, tokenizer))
-    assert re.search(told, savings_report(by_it, SMALL, commons, "all").headline[0])
+    assert re.search(told, savings_report(by_it, SMALL, commons, "all").headline[-3])
 
 
 def test_the_bar_counts_as_many_conversations_as_are_played(commons: Dataset) -> None:
@@ -193,6 +245,9 @@ def test_the_break_even_lies_where_the_saving_last_crosses_zero(
         ({"wires": ("morse",)}, "no wire 'morse'"),
         ({"indexes": ("oracle",)}, "no index 'oracle'"),
         ({"turns": 5_000}, "5000 turns cannot be made"),
+        ({"settings": (("result", "2"),)}, "there is no setting 'result'; did you mean 'results'"),
+        ({"settings": (("results", "many"),)}, "the setting 'results' cannot be 'many'"),
+        ({"settings": (("mode", "bridge"),)}, "pass --mode instead of --set mode="),
     ],
 )
 def test_a_plan_that_cannot_be_played_says_why(commons: Dataset, change: dict[str, Any], told: str) -> None:
