@@ -16,13 +16,17 @@ from toolsearch_evals.cases import GROUP as DATASETS
 from toolsearch_evals.cases import Dataset, load
 from toolsearch_evals.check import problems
 from toolsearch_evals.cli_options import (
+    CachedWeightOption,
     DataOption,
     DatasetOption,
     FormatOption,
     OutOption,
+    OutputWeightOption,
     Preset,
+    RecognisedOption,
     ReportForm,
     SamplesOption,
+    SettingsOption,
     Split,
     SplitOption,
     check_folder_exists,
@@ -182,28 +186,10 @@ def savings(
             help="Call the tools of a turn one by one, in a request each, or together, in one reply.",
         ),
     ] = False,
-    cached_weight: Annotated[
-        float, typer.Option(min=0, help="The price of a cached input token; a new input token costs 1.")
-    ] = 0.1,
-    output_weight: Annotated[
-        float, typer.Option(min=0, help="The price of an output token; a new input token costs 1.")
-    ] = 5,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="A setting of the searched sessions, such as results=2; may be repeated. A name that is repeated is "
-            "played with each value.",
-            show_default="the settings' own",
-        ),
-    ] = None,
-    recognised: Annotated[
-        float,
-        typer.Option(
-            min=0, max=1, help="How often the model takes a right tool of which it has read only the name: 0 to 1."
-        ),
-    ] = SweepPlan.recognised,
+    cached_weight: CachedWeightOption = SweepPlan.cached_weight,
+    output_weight: OutputWeightOption = SweepPlan.output_weight,
+    settings: SettingsOption = None,
+    recognised: RecognisedOption = SweepPlan.recognised,
     split: SplitOption = Split.all,
     preset: Annotated[
         Preset | None,

@@ -23,13 +23,17 @@ from toolsearch_evals.savings import Mode
 from toolsearch_evals.terminal import show
 
 __all__ = [
+    "CachedWeightOption",
     "DataOption",
     "DatasetOption",
     "FormatOption",
     "OutOption",
+    "OutputWeightOption",
     "Preset",
+    "RecognisedOption",
     "ReportForm",
     "SamplesOption",
+    "SettingsOption",
     "Split",
     "SplitOption",
     "check_folder_exists",
@@ -133,6 +137,28 @@ SamplesOption = Annotated[
         "--samples",
         help='A JSON file of the cases to run: a list of ids, or {"set/cases": \\[ids], "set/queries": \\[ids]}.',
         show_default="all cases",
+    ),
+]
+CachedWeightOption = Annotated[
+    float, typer.Option(min=0, help="The price of a cached input token; a new input token costs 1.")
+]
+OutputWeightOption = Annotated[
+    float, typer.Option(min=0, help="The price of an output token; a new input token costs 1.")
+]
+SettingsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A setting of the sessions that search, such as results=2; may be repeated. A name that is repeated is "
+        "played with each of its values.",
+        show_default="the settings' own",
+    ),
+]
+RecognisedOption = Annotated[
+    float,
+    typer.Option(
+        min=0, max=1, help="How often the model takes a right tool of which it has read only the name: 0 to 1."
     ),
 ]
 
