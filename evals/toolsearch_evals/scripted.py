@@ -3,7 +3,8 @@
 It knows which tools are right, and never calls another one. So this compares what the requests carry and whether the
 search finds the right tools; it does not compare how well a model reads long lists of tools.
 
-With search, a turn goes like this: the model calls the tools that are loaded already. For the rest it makes one search
+With search, a turn goes like this: the model calls the tools that are loaded already, those that came with the user's
+message (the setting `preselect`) among them. For the rest it makes one search
 call, with a query for each capability. If an answer only names a right tool, the model recognises it with a given
 probability; then it calls the tool by this name, which loads it, and calls it again with arguments that fit. A miss
 costs a second search with the same words and the largest limit, and a third with the content words alone; then the
@@ -115,7 +116,7 @@ class _ModelSession:
         self._before: dict[str, Any] | None = None
 
     def user(self, text: str) -> None:
-        self._messages.append(self._form.user_message(text))
+        self._messages.append(self._form.user_message(text + self.session.preselect(text)))
         self._look()
 
     def _look(self) -> None:

@@ -167,6 +167,13 @@ def test_a_miss_costs_two_more_searches_and_then_the_turn_has_failed(commons: Da
     assert r"zzyzx qwrtp" in requests[3]
 
 
+@pytest.mark.parametrize("mode", ["append", "bridge"])
+def test_a_tool_that_comes_with_the_message_is_called_without_a_search(commons: Dataset, mode: str) -> None:
+    talk, requests = played(commons, [REFUND, NOTHING], mode=mode, preselect=1)
+    assert [(turn.served, turn.searches, turn.requests) for turn in talk.turns] == [(True, 0, 2), (False, 1, 2)]
+    assert "refund a payment\\n\\n[Loaded for this message" in requests[0]
+
+
 def test_several_needed_tools_are_searched_in_one_call_and_called_as_asked(commons: Dataset) -> None:
     together, _ = played(commons, [TWO])
     apart, _ = played(commons, [TWO], one_by_one=True)
