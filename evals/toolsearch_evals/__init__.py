@@ -28,6 +28,7 @@ How it is measured
     argument_maker    the arguments it passes
     formats           what it writes, and what a request looks like, on each wire
     format_plugins    formats that other packages and programs add
+    search_answers    what a model reads when it searches, and what it costs
     token_usage       tokens of exact payloads, cached or not
 What is reported
     report            a report as data

@@ -75,8 +75,8 @@ def ndcg(retrieved: Sequence[str], gold: Groups, k: int) -> float:
 class Measure:
     """A number from 0 to 1 for each answer. A report shows the mean of a bucket of cases under `name`.
 
-    `score(retrieved, gold)` gets the ids of at most ten tools, best first and each once, and the groups of ids of which
-    one tool each is needed, at least one group. It is not called for a search that failed: that scores 0.
+    `score(retrieved, gold)` gets the ids of at most fifteen tools, best first and each once, and the groups of ids of
+    which one tool each is needed, at least one group. It is not called for a search that failed: that scores 0.
     `meaning` is a sentence for the report. A measure that is not `shown` is in JSON and CSV only. With `has_interval`,
     the 95 % interval of the mean is given too.
     """
@@ -98,6 +98,7 @@ MEASURES = (
     _recall_at(3, shown=False),  # tables would be too wide
     _recall_at(5, has_interval=True),
     _recall_at(10, shown=False),
+    _recall_at(15),
     Measure("NDCG@10", lambda retrieved, gold: ndcg(retrieved, gold, 10), "Binary, over the first ten."),
     Measure(
         "hit@5",
@@ -115,13 +116,18 @@ MEASURES = (
 
 @dataclass(frozen=True, slots=True)
 class JudgedCase:
-    """One case and the answer of a search; `error` says why there is no answer."""
+    """One case and the answer of a search; `error` says why there is no answer.
+
+    `shown` are the tools that the search tool's own answer loads or names, and `tokens` what that answer costs.
+    """
 
     case: Case
     retrieved: tuple[str, ...] = ()
     error: str | None = None
     seconds: float = 0.0
     by_steps: tuple[str, ...] | None = None
+    shown: tuple[str, ...] = ()
+    tokens: int | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -16,13 +17,15 @@ from toolsearch_evals.measure_plugins import further_measures
 from toolsearch_evals.measures import MEASURES, JudgedCase, Measure, coverage, mean, recall, summarise
 from toolsearch_evals.ranking_report import ranking_report
 from toolsearch_evals.report import Report
+from toolsearch_evals.search_answers import AnswerReader
 
 __all__ = ["buckets", "in_split", "judge", "ranking"]
 
-DEPTH = 10  # tools asked for; what the deepest measure reads
+DEPTH = 15  # tools asked for; what the deepest measure reads
 FEW = 10  # cases; of more than two languages, one with fewer cases has no row of its own
 BY_STEP = 5  # tools asked for with each step, as by the search tool
 EVERY = "all cases"  # of several data sets
+SHOWN, TOKENS = "R@shown", "tokens a search"
 Tick = Callable[[str], None]
 T = TypeVar("T")
 
@@ -34,8 +37,11 @@ def in_split(cases: Iterable[Case], split: str) -> tuple[Case, ...]:
     return tuple(case for case in cases if split == "all" or case.split in ("", split))
 
 
-def judge(catalog: Catalog, index: ToolIndex, case: Case) -> JudgedCase:
-    """Searches for one case: the query as it is, and where the case has steps, one search for each of them."""
+def judge(catalog: Catalog, index: ToolIndex, case: Case, reader: AnswerReader | None = None) -> JudgedCase:
+    """Searches for one case: the query as it is, and where the case has steps, one search for each of them.
+
+    With a `reader`, the search tool's answer to the query is noted, too.
+    """
     began = perf_counter()
     try:
         hits = find(catalog, index, case.query, DEPTH)
@@ -44,7 +50,9 @@ def judge(catalog: Catalog, index: ToolIndex, case: Case) -> JudgedCase:
     seconds = perf_counter() - began
     steps = [find(catalog, index, step, BY_STEP) for step in case.steps]
     by_steps = tuple(h.tool.id for found in steps for h in found) if steps else None
-    return JudgedCase(case, tuple(h.tool.id for h in hits)[:DEPTH], hits.problem, seconds, by_steps)
+    judged = JudgedCase(case, tuple(h.tool.id for h in hits)[:DEPTH], hits.problem, seconds, by_steps)
+    answer = reader.read(case.query) if reader and not hits.problem else None
+    return replace(judged, shown=answer.shown, tokens=answer.tokens) if answer else judged
 
 
 def ranking(
@@ -74,10 +82,10 @@ def ranking(
         cases = in_split(dataset.cases, split)
         for notation in indexes:
             index = open_backend(notation)
-            index.add(list(catalog))
+            reader = AnswerReader(catalog, index)
             judged = []
             for case in cases:
-                judged.append(judge(catalog, index, case))
+                judged.append(judge(catalog, index, case, reader))
                 tick(f"{dataset.name}, {label(notation)}")
             place: dict[str, Any] = {"dataset": dataset.name, "index": label(notation), "tools": len(catalog)}
             everything.setdefault(place["index"], []).extend(judged)
@@ -138,9 +146,11 @@ def _ranking_row(bucket: str, judged: Sequence[JudgedCase], measures: Sequence[M
         "errors": summary.errors,
         **summary.values,
         **_intervals(summary.intervals, measures),
+        SHOWN: mean([recall(each.shown, each.case.gold, len(each.shown)) for each in judged if each.case.gold]),
         "n_unanswerable": summary.n_unanswerable,
         "unanswerable answered": summary.answered,
         "milliseconds": None if seconds is None else 1_000 * seconds,
+        TOKENS: mean([each.tokens for each in judged if each.tokens is not None]),
     }
 
 
@@ -217,7 +227,8 @@ def _macro(rows: Sequence[dict[str, Any]], measures: Sequence[Measure]) -> dict[
         return mean([row[key] for row in rows if row[key] is not None])
 
     sums = {key: sum(row[key] for row in rows) for key in ("n", "n_scored", "errors", "n_unanswerable")}
-    means = {name: over(name) for name in (*(each.name for each in measures), "unanswerable answered", "milliseconds")}
+    others = (SHOWN, "unanswerable answered", "milliseconds", TOKENS)
+    means = {name: over(name) for name in (*(each.name for each in measures), *others)}
     ends: dict[str, tuple[float, float]] = {}
     for name in _with_interval(measures):
         halves = [row[f"{name} ±"] for row in rows if row[f"{name} ±"] is not None]

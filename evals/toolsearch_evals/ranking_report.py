@@ -66,8 +66,10 @@ def _columns(rows: Sequence[Row], measures: Sequence[Measure]) -> tuple[Column, 
             for each in measures
             if each.shown
         ),
+        Column("R@shown", "R@ shown", "score"),
         Column("unanswerable answered", "false answers", "share"),
         Column("milliseconds", "ms a query", "milliseconds"),
+        Column("tokens a search", "tokens a search", "count"),
     )
 
 
@@ -78,6 +80,8 @@ def _headline(row: dict[str, Any]) -> str:
     of_kinds = f", {row['cases']}" if row["cases"].startswith("mean of ") else ""
     which = f"{row['dataset']}{of_kinds}, {row['index']}, {row['mean']} mean"
     sentence = f"{which}: {row['R@5']:.3f}{spread} of the needed tools are among the first five"
+    if row["tokens a search"] is not None:
+        sentence += f", {row['R@shown']:.3f} among those that a search shows, for {row['tokens a search']:,.0f} tokens"
     if row["unanswerable answered"] is not None:
         sentence += f"; {row['unanswerable answered']:.0%} of the unanswerable requests get an answer all the same"
     return f"{sentence} ({row['n']:,} cases, {row['errors']} errors)."
@@ -89,6 +93,11 @@ _MEASURED = (
         "k, where any tool of a group of alternatives will do; hit@5 is the share of cases with one of them, "
         "C@5 with all of them among the first 5; NDCG@10 is binary. The bucket single is the cases that need "
         "one tool."
+    ),
+    (
+        "R@shown and tokens a search come from the search tool of a real session in the mode append, with the default "
+        "settings: R@shown is the share of the needed tools that its answer loads or names; the tokens are those of "
+        "the answer and of the definitions that it adds to the list of tools."
     ),
     (
         "± is half of the 95 % interval: percentiles of a seeded bootstrap over the cases; Wilson's interval "

@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from toolsearch import Catalog, Scored, SetupError, Tool, ToolIndex
+from toolsearch_evals.backends import open_backend
 from toolsearch_evals.cases import Case, Dataset, load
 from toolsearch_evals.forms import FORMS
-from toolsearch_evals.ranking import buckets, in_split, judge, ranking
+from toolsearch_evals.ranking import _with_answer, buckets, in_split, judge, ranking
 from toolsearch_evals.report import Report
+from toolsearch_evals.search_answers import AnswerReader
 
 
 class Fixed:
@@ -212,3 +214,43 @@ def test_a_split_holds_its_cases_and_those_without_one() -> None:
     assert len(in_split(cases, "all")) == 4
     with pytest.raises(SetupError, match="no split 'holdout'"):
         in_split(cases, "holdout")
+
+
+def test_what_an_answer_shows_and_costs_stands_beside_the_recall() -> None:
+    report = ranking(load("commons"), ["keyword"], "dev")
+    rows = {row["cases"]: row for row in report.tables[0].rows}
+    row = rows["all"]
+    assert row["R@5"] < row["R@15"]
+    assert 0.5 < row["R@shown"] <= 1
+    assert 100 < row["tokens a search"] < 5_000
+    assert f"{row['R@shown']:.3f} among those that a search shows" in report.headline[0]
+    assert rows["unanswerable"]["R@shown"] is None
+    kinds = rows["mean of 6 kinds"]
+    assert row["R@shown"] < kinds["R@shown"] <= 1
+    heads = [column.head for column in report.tables[0].columns]
+    assert {"R@15", "R@ shown", "tokens a search"} <= {*heads}
+
+
+def test_an_answer_is_read_as_a_model_reads_it_with_the_definitions_that_it_adds() -> None:
+    wordy = {"name": "open_ticket", "description": "Opens a ticket. " + "It does so with care. " * 100}
+    reader = AnswerReader(Catalog([wordy, {"name": "fly"}]), open_backend("keyword"))
+    first, again = reader.read("open a ticket"), reader.read("open a ticket")
+    assert first is not None
+    assert first == again, "each search is the first one of a conversation"
+    assert first.shown == ("open_ticket",)
+    assert 500 < first.tokens < 700
+    nothing = reader.read("zzyzx qwrtp")
+    assert nothing is not None
+    assert nothing.shown == ()
+    assert nothing.tokens < 100
+    assert AnswerReader(CATALOG, Fixed("open_ticket")).read("boom") is None
+
+
+def test_a_search_that_failed_shows_nothing_and_costs_nothing() -> None:
+    cases = (Case("1", "boom", (("open_ticket",),)), Case("2", "open ticket", (("open_ticket",),)))
+    judged = [
+        _with_answer(judge(CATALOG, Fixed("open_ticket"), case), AnswerReader(CATALOG, Fixed("open_ticket")))
+        for case in cases
+    ]
+    assert [each.shown for each in judged] == [(), ("open_ticket",)]
+    assert judged[0].tokens is None
