@@ -12,7 +12,7 @@ from toolsearch import Catalog, Scored, SetupError, Tool, ToolIndex
 from toolsearch_evals.backends import open_backend
 from toolsearch_evals.cases import Case, Dataset, load
 from toolsearch_evals.forms import FORMS
-from toolsearch_evals.ranking import _with_answer, buckets, in_split, judge, ranking
+from toolsearch_evals.ranking import buckets, in_split, judge, ranking
 from toolsearch_evals.report import Report
 from toolsearch_evals.search_answers import AnswerReader
 
@@ -238,7 +238,7 @@ def test_an_answer_is_read_as_a_model_reads_it_with_the_definitions_that_it_adds
     assert first is not None
     assert first == again, "each search is the first one of a conversation"
     assert first.shown == ("open_ticket",)
-    assert 500 < first.tokens < 700
+    assert 300 < first.tokens < 400, "the description is sent shortened"
     nothing = reader.read("zzyzx qwrtp")
     assert nothing is not None
     assert nothing.shown == ()
@@ -248,9 +248,7 @@ def test_an_answer_is_read_as_a_model_reads_it_with_the_definitions_that_it_adds
 
 def test_a_search_that_failed_shows_nothing_and_costs_nothing() -> None:
     cases = (Case("1", "boom", (("open_ticket",),)), Case("2", "open ticket", (("open_ticket",),)))
-    judged = [
-        _with_answer(judge(CATALOG, Fixed("open_ticket"), case), AnswerReader(CATALOG, Fixed("open_ticket")))
-        for case in cases
-    ]
+    index = Fixed("open_ticket")
+    judged = [judge(CATALOG, index, case, AnswerReader(CATALOG, index)) for case in cases]
     assert [each.shown for each in judged] == [(), ("open_ticket",)]
     assert judged[0].tokens is None
