@@ -14,7 +14,7 @@ from dataclasses import replace
 from functools import cache
 
 from toolsearch.catalog import Tool, tool
-from toolsearch_indexes.document import FIELDS, texts
+from toolsearch_indexes.document import FIELDS, kept, texts
 from toolsearch_indexes.text import joined_words, name_words, words
 
 __all__ = ["IN_NAME", "PEAK", "cut", "fields_of", "impacts", "name_term", "rarity", "recipe"]
@@ -45,7 +45,8 @@ def impacts(of: Tool) -> tuple[dict[str, int], dict[str, float]]:
         for word, count in Counter([*in_text, *joined_words(text)]).items():
             fields[word] = fields.get(word, 0) | 1 << bit
             counts[word] = counts.get(word, 0.0) + each * min(count, REPEATS)
-    saturated = {word: math.ceil(count * PEAK / (count + K1) * STEPS) / STEPS for word, count in counts.items()}
+    peak = PEAK * kept(of, "words")
+    saturated = {word: math.ceil(count * peak / (count + K1) * STEPS) / STEPS for word, count in counts.items()}
     for name in {of.name, of.base_name, f"{of.server or ''} {of.base_name}"}:
         term = name_term(name_words(name))
         fields[term], saturated[term] = IN_NAME, PEAK

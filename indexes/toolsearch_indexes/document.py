@@ -8,7 +8,7 @@ from toolsearch.catalog import Tool
 from toolsearch.schemas.argument_texts import argument_texts
 from toolsearch_indexes.text import sentences, spellings
 
-__all__ = ["FIELDS", "PASSAGES", "Field", "passages", "texts"]
+__all__ = ["EXAMPLES_COST", "FIELDS", "PASSAGES", "Field", "kept", "passages", "texts"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +37,19 @@ FIELDS = {
 # What each text weighs in the mean that is a tool's vector. Several texts are better than one long one: the name and
 # the first sentence say what a tool is for, the rest what it is about. Measured; see docs/choose-an-index.md.
 PASSAGES = {"all": 1.0, "first sentence": 0.5, "name": 0.5, "arguments": 0.6, "examples": 1.0, "enriched": 1.0}
+
+# What example queries cost a tool at most, of what its words and its vector score; see `kept`.
+EXAMPLES_COST = {"words": 0.25, "meaning": 0.06}
+
+
+def kept(tool: Tool, kind: str) -> float:
+    """The share of its scores that a tool keeps: 1 without example queries, the less the more of them it has.
+
+    Example queries make a tool more like any request, not only like those that it serves. Where only some tools have
+    queries, the others would lose their places to them.
+    """
+    queries = len(tool.examples) + len(tool.enriched)
+    return 1 - EXAMPLES_COST[kind] * queries / (queries + 1)
 
 
 def texts(tool: Tool) -> dict[str, str]:

@@ -19,7 +19,7 @@ from toolsearch.catalog import Tool
 from toolsearch.errors import MissingExtra, QueryError, SetupError
 from toolsearch.search import Fit
 from toolsearch.search.confidence import PROBE, PROBED
-from toolsearch_indexes.document import PASSAGES, passages
+from toolsearch_indexes.document import PASSAGES, kept, passages
 from toolsearch_indexes.encoders import Encoder, EncoderError, OutputError, as_encoder, encoded, not_finite, unit_rows
 from toolsearch_indexes.encoders.centered import NEUTRAL
 from toolsearch_indexes.fitted_confidence import shipped_fit
@@ -84,10 +84,11 @@ class ToolVectors:
         """
         with self._changes:
             new: dict[str, tuple[bytes, Passages]] = {}
+            shares: dict[str, float] = {}
             for tool in tools:
-                of_tool = passages(tool)
-                digest = hashlib.blake2b(repr(of_tool).encode("utf-8", "replace"), digest_size=16).digest()
-                new[tool.id] = digest, of_tool
+                of_tool, share = passages(tool), kept(tool, "meaning")
+                digest = hashlib.blake2b(repr((of_tool, share)).encode("utf-8", "replace"), digest_size=16).digest()
+                new[tool.id], shares[tool.id] = (digest, of_tool), share
             todo = [tool_id for tool_id, (digest, _) in new.items() if self._digests.get(tool_id) != digest]
             refused: Refusals = {}
             for start in range(0, len(todo), TOOLS_AT_ONCE):
@@ -97,7 +98,7 @@ class ToolVectors:
                 except BaseException:
                     self.remove(todo[start:])
                     raise
-                self._put(rows, {tool_id: new[tool_id][0] for tool_id in rows})
+                self._put({i: row * shares[i] for i, row in rows.items()}, {i: new[i][0] for i in rows})
                 if bad:
                     self.remove(bad)
                 refused |= bad

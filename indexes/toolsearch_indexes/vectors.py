@@ -51,7 +51,7 @@ class Lookup:
 
 
 class VectorMatrix:
-    """Rows of length 1 or 0, `width` numbers each, for any number of threads."""
+    """Rows of at most length 1, `width` numbers each, for any number of threads."""
 
     def __init__(self, width: int) -> None:
         import numpy as np
