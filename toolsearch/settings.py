@@ -20,6 +20,7 @@ __all__ = ["Mode", "SearchSettings", "SettingValues", "Settings"]
 log = logging.getLogger("toolsearch")
 
 SURE_FROM, NOTHING_BELOW = 0.8, 0.2  # probabilities: see the settings of these names
+PRESELECTED, IN_DIRECTORY = 3, 200  # tools, with "auto": see the settings `preselect` and `directory`
 
 Mode = Literal["auto", "static", "append", "bridge"]
 ExampleSource = Literal["author", "enriched", "learned"]
@@ -41,6 +42,7 @@ class SearchSettings(TypedDict, total=False):
     queries: int
     answer_tokens: int
     preselect: int | None
+    directory: int | None
     max_tools: int
     max_tool_tokens: int
     not_loaded: Literal["show", "run", "refuse"]
@@ -92,6 +94,9 @@ class Settings(BaseModel):
     preselect: Annotated[int, Field(ge=0, le=100)] | None = None
     """The most tools that come with a message of the user: its words are searched before the model is asked. The best
     hit comes, and others only if the search is fairly sure of them. 0: none. None: up to 3 with "auto", else none."""
+    directory: Annotated[int, Field(ge=0)] | None = None
+    """The most tools whose names all stand in the instructions, by server; of more, the servers with what they are for.
+    0: neither. None: 200 with "auto", else 0."""
     max_tools: Annotated[int, Field(ge=2)] = 128
     """The most tools in one request, including the built-in ones; beyond it the oldest found ones leave, and the model
     is informed."""
@@ -107,6 +112,16 @@ class Settings(BaseModel):
     """The most sessions kept; beyond it the one not used for the longest time is evicted. None keeps all."""
     ttl_seconds: Annotated[float, Field(gt=0)] | None = None
     """A session that has not been used for this long is evicted. None: no session is evicted because of its age."""
+
+    @property
+    def most_preselected(self) -> int:
+        """The most tools that come with a message; 0 if its words are not searched."""
+        return self.preselect if self.preselect is not None else PRESELECTED if self.mode == "auto" else 0
+
+    @property
+    def most_named(self) -> int:
+        """The most tools whose names all stand in the instructions; 0 if there is no directory."""
+        return self.directory if self.directory is not None else IN_DIRECTORY if self.mode == "auto" else 0
 
     @field_validator("examples", mode="before")
     @classmethod

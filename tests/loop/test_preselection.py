@@ -194,3 +194,17 @@ def test_a_journal_from_before_has_no_such_text(drive: Any) -> None:
     again = Conversation.replay(searching(), journal, conversation_id="s")
     assert [each.text for each in again.transcript if isinstance(each, UserSaid)] == [WEATHER]
     assert [each.id for each in again.session.loaded] == ["sky/get_forecast"]
+
+
+def test_the_directory_keeps_its_bytes_over_the_turns_of_a_conversation(drive: Any) -> None:
+    """Each turn restores the session from the journal: also where the first turn neither searched nor called."""
+    search = searching(directory=200, preselect=0)
+    model = ScriptedModel("Hello.", "Well.", "Well.")
+    agent = Agent(model, search, system="Be brief.", store=MemoryStore())
+    drive(agent, "Hi", conversation_id="s")
+    search.catalog.extend([{"name": "new_one", "description": "A new one"}])
+    drive(agent, "And?", conversation_id="s")
+    drive(agent, "Hi", conversation_id="other")
+    assert model.requests[0].system == model.requests[1].system
+    assert "new_one" in model.requests[2].system
+    assert [fact.loaded for fact in revealed(agent)] == [()]

@@ -126,6 +126,11 @@ class Conversation:
         """The facts of the current turn, or of the last one."""
         return TurnView(tuple(self._journal), self._began)
 
+    @property
+    def has_session(self) -> bool:
+        """Whether a fact has the exported session, so that a replay restores it and does not begin a new one."""
+        return bool(self._sessions.state)
+
     def places(self) -> tuple[int, ...]:
         """For each message of the transcript, the place in the journal where it begins; `Compacted` uses these.
 

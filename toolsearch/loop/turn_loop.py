@@ -100,6 +100,8 @@ class TurnLoop:
         yield from io.record(began, replace(said or UserSaid(""), at=io.now()))
         if said is not None:
             yield from self._preselect()
+        if conversation.session.has_directory and not conversation.has_session:  # so that its bytes outlive a restart
+            yield from io.record(ToolsRevealed((), conversation.session.export()))
 
     def _preselect(self) -> Effects[None]:
         """Searches with the user's own words, as they are stored, and loads what fits, before the model is asked."""

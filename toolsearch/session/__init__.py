@@ -6,7 +6,9 @@ meta_tool   search_tools: definition, input, answer        execution   running t
 searching   searches, and repeated ones that find nothing  teaching    which search led to which call
 registry    the live sessions of a ToolSearch              visible_tools  what a caller may see of one state
 replies     the calls of one reply, answered together      pinning     which tools are listed in every request
-preselection  which tools come with a message of the user
+preselection  which tools come with a message          instructions  the note for the system message
+directory   what there is: names, or servers and counts    subjects    what a set of tools is about
+listing     queries that list names
 """
 
 from toolsearch.session.call_plans import CallPlan

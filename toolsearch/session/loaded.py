@@ -289,6 +289,16 @@ class LoadedTools:
         self.take_back()
         self.callable = frozenset(state["callable"])
 
+    @property
+    def roles(self) -> tuple[str, ...]:
+        """The caller's roles, sorted."""
+        return tuple(sorted(self._caller_roles))
+
+    def give_names(self, tools: Iterable[Tool]) -> None:
+        """Names tools that are told but not loaded, so that each keeps its name in this conversation."""
+        for tool in tools:
+            self._give_name(tool)
+
     def _give_name(self, tool: Tool) -> None:
         """Names a tool, once per conversation; if another tool has the name already, it gets a suffix."""
         if tool.id not in self._names:

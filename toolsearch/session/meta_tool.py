@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from toolsearch.catalog.marks import Marks
 from toolsearch.catalog.tools import Tool
 from toolsearch.search.index import QUERY_CHARACTERS, Hits
+from toolsearch.session.listing import Listing
 from toolsearch.settings import Settings
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import bounded, clean
@@ -156,6 +157,8 @@ class SearchOutcome:
     request: SearchRequest
     names: dict[str, str]
     answers: list[Hits] = field(default_factory=list)
+    listings: list[Listing] = field(default_factory=list)  # of the queries that ask for names
+    listed: list[str] = field(default_factory=list)  # their texts
     new: list[Tool] = field(default_factory=list)
     already: list[Tool] = field(default_factory=list)
     left_out: list[Tool] = field(default_factory=list)
@@ -226,6 +229,7 @@ class SearchOutcome:
             parts.append(f"Queries left out: {self.request.left_out}; {most} at a time. Ask them next.")
         if self.evicted:
             parts.append(f"Unloaded to stay within the limit: {_some(self.evicted, 40)}. Search again to use them.")
+        parts += self.listed
         parts += [
             f"The server {s[:80]!r} cannot be reached now, so its tools are missing: {why[:200]}. Try again later or "
             "continue without them."

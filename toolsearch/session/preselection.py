@@ -19,8 +19,7 @@ from toolsearch.tokens import ESTIMATE
 
 __all__ = ["Preselection"]
 
-MOST = 3  # tools that come with a message in the mode "auto", where the setting is None
-FAIRLY_SURE = 0.3  # the least confidence of a second or third one
+FAIRLY_SURE = 0.3  # the least confidence of a second or third tool
 END = 300  # characters of each end of a long text: together about as many words as an index reads of a query
 
 
@@ -36,11 +35,7 @@ class Preselection:
         """The most tools that come with a message; 0 if its words are not searched."""
         if self.tools.mode == "static":
             return 0
-        if limit is None:
-            limit = self.settings.preselect
-        if limit is None:
-            limit = MOST if self.settings.mode == "auto" else 0
-        return limit
+        return self.settings.most_preselected if limit is None else limit
 
     def deliver(self, hits: Hits, most: int) -> str:
         """Loads what is worth it and new to the model; returns the text for the user's message, empty if nothing is.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from toolsearch.calls.answers import ANSWER_CHARACTERS
 from toolsearch.catalog.tools import Tool, definition_tokens
 from toolsearch.search.index import Hits
+from toolsearch.session.listing import listing_of, pages_of, with_place
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchOutcome, SearchRequest
 from toolsearch.session.teaching import SearchTrail
@@ -55,13 +56,20 @@ class SearchLog:
                 problem = f"There is no category {wanted[:80]!r}; there are: {listed}. Use one of them, or none."
                 outcome.answers = [Hits(query, problem=problem) for query in request.queries[:1]]
                 return outcome
+        seen = view.visible(caller, category)
+        outcome.listings = [listing for query in request.queries if (listing := listing_of(query, seen))]
         outcome.answers = [
-            view.find(query, request.limit, caller=caller, category=category) for query in request.queries
+            with_place(view.find(query, request.limit, caller=caller, category=category), seen)
+            for query in request.queries
+            if listing_of(query, seen) is None
         ]
         return outcome
 
     def take(self, outcome: SearchOutcome) -> None:
         """Loads as many of the hits as the budget allows."""
+        outcome.listed = pages_of(outcome.listings, self._tools.name_of, self._settings.answer_tokens)
+        if not outcome.answers:
+            return
         fitting = _in_turn(outcome.answers)
         for tool in [*fitting, *(t for hits in outcome.answers for t in hits.near)]:
             outcome.names[tool.id] = self._tools.name_of(tool)
@@ -91,14 +99,15 @@ class SearchLog:
     def report(self, outcome: SearchOutcome) -> str:
         """What the model reads: the result, or a short answer to a repeated search that is no use."""
         times = 0
-        if not (outcome.is_empty and outcome.has_failed):  # a query that could not run does not count
+        # A query that could not run does not count, and a listing is no search.
+        if not (outcome.is_empty and (outcome.has_failed or outcome.listed)):
             times = self._asked[outcome.request.key] = self._asked.get(outcome.request.key, 0) + 1
             self._in_vain = self._in_vain + 1 if outcome.is_empty else 0
         return bounded(self._brake(outcome, times) or outcome.text(), max(ANSWER_CHARACTERS, 8 * self._most_tokens))
 
     def _brake(self, outcome: SearchOutcome, times: int) -> str | None:
         """A short answer in place of the long one, if searching again is no use."""
-        if outcome.has_failed:
+        if outcome.has_failed or outcome.listed:
             return None
         if times > 1 and outcome.already and not outcome.new:
             names = ", ".join(outcome.names[t.id] for t in outcome.already[:10])

@@ -19,6 +19,7 @@ from toolsearch.errors import StateError
 from toolsearch.schemas.parallel_calls import inner_calls, is_parallel
 from toolsearch.session.call_plans import CallPlan, CallPlanner, check_arguments
 from toolsearch.session.execution import Execution
+from toolsearch.session.instructions import Instructions
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchRequest
 from toolsearch.session.preselection import Preselection, query_of
@@ -54,6 +55,7 @@ class Session:
         self._planner = CallPlanner(view, self._tools)
         mode, self._why = view.choose_mode(caller)
         self._tools.deliver(mode)
+        self._instructions = Instructions(view, self._tools)
 
     @property
     def mode(self) -> Delivery:
@@ -88,21 +90,15 @@ class Session:
     def instructions(self) -> str:
         """The note for the system message, empty in the mode "static".
 
-        It is the same throughout the session, unless the caller loses the right to see a pinned tool.
+        It is the same throughout the session, unless the caller loses the right to see what it names.
         """
-        if self.mode == "static":
-            return ""
-        name = self._settings.search_tool
-        lines = [
-            f"More tools exist than are listed. Find them with {name}: when no listed tool fits, search for what is "
-            f"missing, one short query per capability, several in one call. "
-            + (f"Then call what was found through {self._settings.call_tool}. " if self.mode == "bridge" else "")
-            + "If nothing fits, search once more in other words; if that finds nothing either, say so."
-        ]
-        if pinned := self._tools.stay(self._tools.pinned):
-            lines.append("Always listed; call them directly and do not search for them:")
-            lines += [f"- {self._tools.name_of(t)}: {t.summary()}" for t in pinned]
-        return "\n".join(lines)
+        with self._lock:
+            return self._instructions.text()
+
+    @property
+    def has_directory(self) -> bool:
+        """Whether the instructions say what there is: see the setting `directory`."""
+        return self._instructions.has_directory
 
     def why(self) -> str:
         """The mode, and why it was chosen."""
@@ -350,6 +346,7 @@ class Session:
                     self._tools.found.clear()
                     self._tools.deliver(mode)
             self._searching.forget()
+            self._instructions.write_anew()
             self._tools.notices += changes
             return changes
 
@@ -368,6 +365,7 @@ class Session:
                 "why": self._why,
                 **self._tools.export(),
                 **self._searching.export(),
+                **self._instructions.export(),
             }
 
     @classmethod
@@ -384,6 +382,7 @@ class Session:
             self._why = state["why"]
             self._tools.restore(state)
             self._searching.restore(state)
+            self._instructions.restore(state)
         except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise StateError(f"this is not an exported session: {type(error).__name__}: {error}") from None
 

@@ -76,6 +76,15 @@ class VisibleTools:
         return tuple(sorted(servers)), tuple(sorted(categories))
 
     @cached_property
+    def by_server(self) -> dict[str, tuple[Tool, ...]]:
+        """The tools that can be searched for, by server in the order of the names; "" for those without, at the end."""
+        servers = sorted({t.server or "" for t in self._searchable}, key=lambda server: (not server, server))
+        tools: dict[str, list[Tool]] = {server: [] for server in servers}
+        for tool in self._searchable:
+            tools[tool.server or ""].append(tool)
+        return {server: tuple(held) for server, held in tools.items()}
+
+    @cached_property
     def size(self) -> tuple[int, int]:
         """The number and tokens of the tools that searching keeps out of a request: all but the pinned ones."""
         tools = self._searchable
