@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolsearch import Caller, Catalog, Session, StateError, ToolCall, ToolSearch, tool
@@ -167,6 +167,7 @@ def test_what_tools_are_about_comes_from_their_categories_and_names() -> None:
     assert about("search_mail", category="post") == ["post", "mail"]
 
 
+@settings(deadline=None)
 @given(st.lists(st.text(max_size=30), max_size=5), st.text(max_size=20))
 def test_subjects_can_be_had_of_any_names(names: list[str], server: str) -> None:
     tools = [each for name in names if name.strip() for each in Catalog([defined(name, server or None)])]

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolsearch import Caller, Learned, Session, SetupError, ToolCall, ToolSearch
@@ -29,6 +29,7 @@ TOOLS = [
     defined("rotate_key", "Rotate a secret key.", roles=["admin"]),
     *(defined(f"box_{n}", f"Open the box number {n}.") for n in range(20)),
 ]
+SEARCH = ToolSearch(TOOLS, "keyword")
 WEATHER = "What is the weather forecast for Oslo?"
 
 
@@ -224,9 +225,10 @@ def test_many_names_in_a_text_load_no_more_than_the_setting_allows() -> None:
     assert len(session.loaded) == 2
 
 
+@settings(deadline=None)
 @given(st.text(max_size=200), st.integers(0, 4))
 def test_whatever_is_written_as_much_is_loaded_as_is_said(text: str, most: int) -> None:
-    session = ToolSearch(TOOLS, "keyword").session()
+    session = SEARCH.session()
     said = session.preselect(text, most)
     assert len(session.loaded) <= most
     assert [tool.name for tool in session.loaded if tool.name in said] == [tool.name for tool in session.loaded]
