@@ -110,11 +110,12 @@ class WordSignals:
         floor = math.log((FEWEST + 1) / (tools + 1)) if tools < FEWEST else 0.0
         never = math.log(2 * (max(tools, FEWEST) + 1))  # the rarity of a word that no tool holds
         self._rarities = {word: query.weights[word] + share * floor for word, share in query.wanted.items()}
-        known = sum(self._rarities.values())
+        self._wanted, self._stands_for = query.wanted, query.stands_for
+        known = sum(self._best(self._rarities))
         self._total = known + query.unknown * never
         self._strongest = PEAK * query.weight * self._total / known if known else 0.0
         self._words = len(query.words)
-        self._actions = [word for word in query.words if word in ACTIONS]
+        self._actions = ACTIONS.intersection(query.words)
 
     def of(self, words: Collection[str], name: Collection[str], score: float) -> Signals:
         """The signals of a tool with this BM25 score.
@@ -123,19 +124,29 @@ class WordSignals:
         its base name.
         """
         rarities = self._rarities
-        shared = [rare for word, rare in rarities.items() if word in words]
+        shared = [word for word in rarities if word in words]
+        best = self._best(shared) if self._stands_for else [rarities[word] for word in shared]
         actions_in_name = ACTIONS.intersection(name)
-        other_action = self._actions and not [word for word in self._actions if word in words]
+        done = [self._stands_for.get(word, word) for word in shared]
+        other_action = self._actions and self._actions.isdisjoint(done)
         action_unasked = actions_in_name and actions_in_name.isdisjoint(rarities)
         return {
-            "held": sum(shared) / self._total if self._total else 0.0,
-            "words": math.log1p(len(shared)),
-            "missing": math.log1p(max(0, self._words - len(shared))),
+            "held": sum(best) / self._total if self._total else 0.0,
+            "words": math.log1p(len(best)),
+            "missing": math.log1p(max(0, self._words - len(best))),
             "strength": score / self._strongest if self._strongest else 0.0,
-            "name": len(rarities.keys() & name) / len(name) if name else 0.0,
+            "name": sum([self._wanted[word] for word in name if word in rarities]) / len(name) if name else 0.0,
             "other action": 1.0 if other_action else 0.0,
             "action unasked": 1.0 if action_unasked else 0.0,
         }
+
+    def _best(self, words: Iterable[str]) -> list[float]:
+        """The rarity of each word, of a word and its synonyms the best."""
+        best: dict[str, float] = {}
+        for word in words:
+            own = self._stands_for.get(word, word)
+            best[own] = max(best.get(own, 0.0), self._rarities[word])
+        return list(best.values())
 
 
 def shared_signals(

@@ -56,7 +56,7 @@ class _Text:
 
     text: str
     hits: WordHits
-    respelled: str  # the text with guessed words in place of misspelt ones; the text itself if none was guessed
+    respelled: str  # the text with other words in place of misspelt ones and short forms, if there are any
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,7 +192,9 @@ class HybridIndex:
             cosines[respelled] = (cosines[respelled] + cosines[len(by_words) :]) / 2
         alone = least_cosine_alone(self._near_alone, count_searched(len(self._tools), among))
         return [
-            _TextHits(text.hits, dict(zip(ids, row, strict=True)), self._near if text.hits.query.wanted else alone)
+            _TextHits(
+                text.hits, dict(zip(ids, row, strict=True)), self._near if text.hits.query.holds_written else alone
+            )
             for text, row in zip(by_words, cosines[: len(by_words)].tolist(), strict=True)
         ]
 
@@ -243,13 +245,15 @@ class HybridIndex:
         return scores
 
     def _respell(self, text: str, hits: WordHits) -> str:
-        """The text with guessed words in place of misspelt ones, spelled as the best hit spells them."""
+        """The text with guessed words in place of misspelt ones, as the best hit spells them, and with synonyms."""
         guesses: dict[str, list[str]] = {}
         for word, share in hits.query.wanted.items():
-            if share < 1:
+            if share < 1 and word not in hits.query.stands_for:
                 guesses.setdefault(hits.query.typed[word], []).append(word)
-        for typed, stems in guesses.items():
-            spelled = " ".join(self._spelling(word, typed, hits) for word in stems)
+        spellings_of = {
+            typed: " ".join(self._spelling(word, typed, hits) for word in stems) for typed, stems in guesses.items()
+        }
+        for typed, spelled in (spellings_of | hits.query.respelled).items():
             text = re.sub(rf"(?<!\w){re.escape(typed)}(?!\w)", spelled, text, flags=re.IGNORECASE)
         return text
 

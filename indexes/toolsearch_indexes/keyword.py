@@ -93,8 +93,8 @@ class KeywordIndex:
         with self._lock:
             tools = self._tools
             read = read_query(query, self._holders, len(tools), self._vocabulary)
-            weights = read.all_weights
-            top = self._postings.top(weights, limit, among) if weights else []
+            weights = read.finding
+            top = self._postings.top(weights, limit, among, read.supporting) if weights else []
             if read.is_known and not read.name:  # one word is enough then, and every tool with a score holds one
                 return WordHits(read, {tool_id: score for score, tool_id in top})
             return WordHits(read, {tool_id: score for score, tool_id in top if read.evidence(tools[tool_id])})

@@ -10,11 +10,13 @@ from array import array
 from collections.abc import Collection, Iterable, Mapping
 from collections.abc import Set as AbstractSet
 from heapq import nlargest
+from types import MappingProxyType
 from typing import Any
 
 __all__ = ["ArrayPostings", "DictPostings", "best"]
 
 DIGITS = 9
+NOTHING: Mapping[str, float] = MappingProxyType({})
 SLACK = 10**-DIGITS  # scores this close are equal
 CLOSED_FROM = 100  # tools that hold a word: from so many on it is worth asking whether they matter any more
 SORTED = 2_000
@@ -45,14 +47,22 @@ class DictPostings:
             if not holders:
                 del self.words[word], self._peaks[word]
 
-    def top(self, weights: Mapping[str, float], limit: int, among: AbstractSet[str] | None) -> list[tuple[float, str]]:
+    def top(
+        self,
+        weights: Mapping[str, float],
+        limit: int,
+        among: AbstractSet[str] | None,
+        support: Mapping[str, float] = NOTHING,
+    ) -> list[tuple[float, str]]:
         """The best tools by the sum of weight times impact, best first, ties by id.
+
+        The words in `support` count only for tools that hold one of the others.
 
         Words are read by what they can add at most. Once those left cannot lift a new tool into the first `limit`
         (max-score, Turtle and Flood 1995), they are only looked up for the tools still in the race.
         """
         terms = sorted([(weight * self._peaks[word], word, weight) for word, weight in weights.items()], reverse=True)
-        left = sum([peak for peak, _, _ in terms])
+        left = sum([peak for peak, _, _ in terms]) + sum([self._peaks[word] * support[word] for word in support])
         scores: dict[str, float] = {}
         closed = False
         for peak, word, weight in terms:
@@ -75,6 +85,11 @@ class DictPostings:
             else:
                 scores = {i: weight * impact for i, impact in holders.items()}
             left -= peak
+        for word, weight in support.items():
+            holders = self.words[word]
+            for i in holders if len(holders) < len(scores) else scores:
+                if i in scores and i in holders:
+                    scores[i] += weight * holders[i]
         return best(_allowed(scores, among), limit)
 
 
@@ -132,13 +147,25 @@ class ArrayPostings:
             if not len(column):
                 del self.words[word]
 
-    def top(self, weights: Mapping[str, float], limit: int, among: AbstractSet[str] | None) -> list[tuple[float, str]]:
+    def top(
+        self,
+        weights: Mapping[str, float],
+        limit: int,
+        among: AbstractSet[str] | None,
+        support: Mapping[str, float] = NOTHING,
+    ) -> list[tuple[float, str]]:
         """As `DictPostings.top`."""
         np = self._np
         scores = np.zeros(len(self._ids))
         for word in sorted(weights):
             slots, impacts = self.words[word].arrays()
             scores[slots] += weights[word] * impacts
+        if support:
+            found = scores > 0
+            for word in sorted(support):
+                slots, impacts = self.words[word].arrays()
+                scores[slots] += support[word] * impacts
+            scores *= found
         if among is not None:
             scores *= self._allowed(among)
         slots = np.flatnonzero(scores > 0)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 
 from toolsearch.protocols import Matched
@@ -11,13 +12,26 @@ from toolsearch.search.index import QUERY_CHARACTERS
 from toolsearch_indexes.bm25f import IN_NAME, cut, fields_of, name_term, rarity
 from toolsearch_indexes.spelling import Vocabulary
 from toolsearch_indexes.stem import stem
-from toolsearch_indexes.text import ACTIONS, FOREIGN_FUNCTION_WORDS, LABELS, content_words, is_unspaced, spellings
+from toolsearch_indexes.synonyms import Synonym, find_synonyms
+from toolsearch_indexes.text import (
+    ACTIONS,
+    FOREIGN_FUNCTION_WORDS,
+    LABELS,
+    content_words,
+    is_unspaced,
+    name_words,
+    spellings,
+)
 
 __all__ = ["ReadQuery", "read_query"]
 
 QUERY_WORDS = 64
 REPAIR = 0.8  # what a guessed word counts, where a written one counts 1
 REPAIRS = 8
+# What a synonym counts beside a word that the catalog knows, and instead of one that it does not know.
+BESIDE = {"short_forms": 0.3, "things": 0.4, "verbs": 0.5, "asks": 0.8}
+INSTEAD = 0.8
+ACTIONS_ONLY = ("verbs", "asks")  # no evidence by themselves: "create" for "open" only moves tools up
 GUESSED = 0.75  # how much of a known word a guessed one is, where known words are counted
 
 
@@ -26,37 +40,54 @@ class ReadQuery:
     """A query, read with the help of the words that a catalog knows."""
 
     words: list[str]
-    wanted: dict[str, float]  # the words to look for: 1, or `REPAIR` where the spelling was guessed
+    wanted: dict[str, float]  # the words to look for: 1 for a written one, less for a guess or a synonym
     typed: dict[str, str]  # the words to look for as the query spells them
     weights: dict[str, float]  # the words to look for: their share in `wanted` times their rarity
+    stands_for: dict[str, str]  # synonyms to look for: the word of the query that each stands for
+    support: tuple[str, ...]  # synonyms that are no evidence by themselves: they move up tools that hold another word
+    respelled: dict[str, str]  # words as the query spells them: what an encoder should read instead
     unknown: float  # how many meaningful words no tool holds
     is_known: bool  # whether the catalog knows more than a third of the meaningful words
+    weight: float  # of all words together, each with the best that stands for it; also that of the name's term
     name: str | None  # the term for a name of exactly these words, if the catalog knows all of them and the name
 
     @property
-    def weight(self) -> float:
-        """The rarity of all words to look for together; this is also the weight of the name's term."""
-        return sum(self.weights.values())
+    def holds_written(self) -> bool:
+        """Whether any word to look for is the query's own, if misspelt, and no synonym."""
+        return len(self.wanted) > len(self.stands_for)
 
     @property
-    def all_weights(self) -> dict[str, float]:
-        """The weights of the words and of the name's term."""
-        return self.weights | {self.name: self.weight} if self.name else self.weights
+    def finding(self) -> dict[str, float]:
+        """The weights of the words that find a tool, and of the name's term."""
+        weights = {word: weight for word, weight in self.weights.items() if word not in self.support}
+        return weights | {self.name: self.weight} if self.name else weights
+
+    @property
+    def supporting(self) -> dict[str, float]:
+        """The weights of the words that only move up what the others find."""
+        return {word: self.weights[word] for word in self.support}
 
     def evidence(self, fields: Mapping[str, int]) -> list[str]:
         """The query's words that a tool with these fields holds, or [] if they are too few for the tool to be a hit.
 
         One word is enough if the query `is_known`. Otherwise a tool must hold two of the words, or one in its name that
-        is more than a common action.
+        is more than a common action. A word and its synonyms are one word, and those in `support` do not count.
         """
         words = [word for word in self.wanted if word in fields]
-        if self.is_known or len(words) > 1 or any(fields[w] & IN_NAME and w not in ACTIONS for w in words):
+        telling = [word for word in words if word not in self.support] if self.support else words
+        if self.is_known:
+            return words if telling else []
+        if len({self.stands_for.get(word, word) for word in telling}) > 1:
             return words
-        return []
+        return words if any(fields[word] & IN_NAME and word not in ACTIONS for word in telling) else []
 
     def matched(self, words: Sequence[str], fields: Mapping[str, int]) -> tuple[Matched, ...]:
         """These words of a tool, spelled as in the query, with the fields they are in."""
-        return tuple(Matched(self.typed.get(word, word), fields_of(fields[word])) for word in words)
+        found: dict[str, int] = {}
+        for word in words:
+            typed = self.typed.get(word, word)
+            found[typed] = found.get(typed, 0) | fields[word]
+        return tuple(Matched(typed, fields_of(bits)) for typed, bits in found.items())
 
 
 def read_query(query: str, holders: Callable[[str], int], tools: int, vocabulary: Vocabulary) -> ReadQuery:
@@ -66,37 +97,113 @@ def read_query(query: str, holders: Callable[[str], int], tools: int, vocabulary
     counts = {word: holders(word) for word in words}
     wanted = {word: 1.0 for word, count in counts.items() if count and not _is_shared_label(word, count, tools)}
     spelled = spellings(query)
-    typed = {cut(stem(word)): word for word in reversed(spelled)}
+    stems = [cut(stem(word)) for word in spelled]
+    typed = dict(zip(reversed(stems), reversed(spelled), strict=True))
+    synonyms = _Synonyms.of(stems, counts, holders)
+    words = [word for word in words if counts[word] or word not in synonyms.parts]
+    replaced: dict[str, tuple[str, ...]] = {}  # unknown words: what is looked for instead
     unknown = [word for word in words if not counts[word]]
     if unknown:
         joined = _joined_words(spelled, holders)
         for at, word in enumerate(unknown):
             guesses = [joined[word]] if word in joined else []
-            if not guesses and at < REPAIRS:
+            if not guesses and at < REPAIRS and word not in synonyms.instead:
                 guesses = vocabulary.repair(word, holders, typed.get(word, ""))
             for guess in guesses:
                 wanted.setdefault(guess, REPAIR)
                 typed.setdefault(guess, typed.get(word, word))
-                counts[word] = 1
+            replaced[word] = tuple(guesses) or synonyms.instead.get(word, ())
+    name = _name(words, wanted, replaced, holders)
+    stands_for = {word: own for word, own in synonyms.stands_for.items() if word not in wanted}
     weights = {word: share * rarity(holders(word), tools) for word, share in wanted.items()}
-    name = cut(name_term(frozenset(wanted))) if wanted and all(counts.values()) else None
-    still_unknown = _count_words(word for word in unknown if not counts[word] and _is_meaningful(word))
+    for word, own in stands_for.items():
+        share = wanted[word] = synonyms.shares[word]
+        weights[word] = share * min(rarity(holders(word), tools), weights.get(own, math.inf))
+        typed.setdefault(word, typed.get(own, own))
     return ReadQuery(
         words,
         wanted,
         typed,
         weights,
-        unknown=still_unknown,
-        is_known=_is_known(words, wanted),
-        name=name if name and holders(name) else None,
+        stands_for,
+        support=tuple(sorted(word for word in stands_for if word in synonyms.actions)),
+        respelled={typed[word]: text for word, text in synonyms.respelled.items() if word in typed},
+        unknown=_count_words(word for word in unknown if not replaced[word] and _is_meaningful(word)),
+        is_known=_is_known(words, wanted, stands_for, synonyms.actions),
+        weight=_weight(weights, stands_for, synonyms.actions),
+        name=name,
     )
 
 
-def _is_known(words: Iterable[str], wanted: Mapping[str, float]) -> bool:
-    """Whether more than a third of the meaningful words of a query are wanted; a guessed word counts less."""
-    meaningful = _count_words(word for word in words if word in wanted or _is_meaningful(word))
-    known = sum(1.0 if share == 1 else GUESSED for share in wanted.values())
-    return known * 3 > meaningful
+@dataclass(slots=True)
+class _Synonyms:
+    """The synonyms of a query's words that the catalog knows."""
+
+    shares: dict[str, float] = field(default_factory=dict)  # the words to look for: what they count
+    stands_for: dict[str, str] = field(default_factory=dict)  # the same: the word of the query
+    actions: set[str] = field(default_factory=set)  # those of them that only say what is done
+    instead: dict[str, tuple[str, ...]] = field(default_factory=dict)  # for words that the catalog does not know
+    respelled: dict[str, str] = field(default_factory=dict)  # words of the query: what an encoder should read instead
+    parts: set[str] = field(default_factory=set)  # pieces of short forms such as `k8s`
+
+    @classmethod
+    def of(cls, stems: Sequence[str], counts: Mapping[str, int], holders: Callable[[str], int]) -> _Synonyms:
+        found = cls()
+        for form, synonyms in find_synonyms([*stems, *(word for word in counts if not word.isalpha())]):
+            own = next((word for word in reversed(form) if word in counts), form[-1])
+            is_known = all(counts.get(word, 1) for word in form)
+            for synonym in synonyms:
+                if all(map(holders, synonym.words)):
+                    found._add(form, own, synonym, is_known)
+        return found
+
+    def _add(self, form: Sequence[str], own: str, synonym: Synonym, is_known: bool) -> None:
+        is_action = synonym.section in ACTIONS_ONLY
+        share = BESIDE[synonym.section] if is_known else INSTEAD
+        for word in synonym.words:
+            if share > self.shares.get(word, 0.0):
+                self.shares[word], self.stands_for[word] = share, own
+                (self.actions.add if is_action else self.actions.discard)(word)
+        if not is_known:
+            self.instead.setdefault(own, synonym.words)
+            if not own.isalpha():
+                self.parts |= name_words(own)
+        if synonym.section == "asks" or (synonym.section == "short_forms" and not is_known and len(form) == 1):
+            self.respelled.setdefault(own, synonym.text)
+
+
+def _name(
+    words: Iterable[str],
+    wanted: Mapping[str, float],
+    replaced: Mapping[str, tuple[str, ...]],
+    holders: Callable[[str], int],
+) -> str | None:
+    """The term for a name of these words, with those that replace unknown ones, if a tool has such a name."""
+    meant = {other for word in words for other in replaced.get(word, (word,) if word in wanted else ())}
+    if not meant or not all(replaced.values()):
+        return None
+    name = cut(name_term(frozenset(meant)))
+    return name if holders(name) else None
+
+
+def _weight(weights: Mapping[str, float], stands_for: Mapping[str, str], support: Collection[str]) -> float:
+    """The weight of all words, counting of a word and its synonyms the best, and of those that only support none."""
+    best: dict[str, float] = {}
+    for word, weight in weights.items():
+        if word not in support:
+            own = stands_for.get(word, word)
+            best[own] = max(best.get(own, 0.0), weight)
+    return sum(best.values())
+
+
+def _is_known(
+    words: Iterable[str], wanted: Mapping[str, float], stands_for: Mapping[str, str], support: Collection[str]
+) -> bool:
+    """Whether more than a third of the meaningful words of a query are wanted; a guess or a synonym counts less."""
+    replaced = {own for word, own in stands_for.items() if own not in wanted and word not in support}
+    meaningful = _count_words(word for word in words if word in wanted or word in replaced or _is_meaningful(word))
+    known = sum(1.0 if share == 1 else GUESSED for word, share in wanted.items() if word not in stands_for)
+    return (known + GUESSED * len(replaced)) * 3 > meaningful
 
 
 def _count_words(words: Iterable[str]) -> float:

@@ -27,7 +27,7 @@ from toolsearch.support.text import clean
 from toolsearch_indexes.bm25f import PEAK, recipe
 from toolsearch_indexes.fitted_confidence import DEPTH, name_of
 from toolsearch_indexes.on_disk import Folder
-from toolsearch_indexes.query import read_query
+from toolsearch_indexes.query import ReadQuery, read_query
 from toolsearch_indexes.word_engine import LostIndex, Ranked, WordEngine, stored_words
 
 try:
@@ -88,15 +88,15 @@ class TantivyIndex(WordEngine["_State"]):
             return state.holders(word, levels[word])
 
         read = read_query(query, holders, state.searcher.num_docs, self._vocabulary)
-        if not read.weights or limit < 1 or (among is not None and not among):
+        if not read.finding or limit < 1 or (among is not None and not among):
             return []
-        ranked = self._top(state, read.all_weights, levels, max(limit, DEPTH), among)
+        ranked = self._top(state, read, levels, max(limit, DEPTH), among)
         return self._hits(read, ranked, state.searcher.num_docs, limit, among)
 
     def _top(
         self,
         state: _State,
-        weights: Mapping[str, float],
+        read: ReadQuery,
         levels: Mapping[str, Mapping[int, int]],
         limit: int,
         among: AbstractSet[str] | None,
@@ -106,7 +106,12 @@ class TantivyIndex(WordEngine["_State"]):
         A tool's score is read from the tool itself, in the order of the upper bounds, until the others cannot reach the
         first `limit` (threshold algorithm: Fagin, Lotem, Naor 2001).
         """
-        query = self._query(weights, levels)
+        weights = read.finding | read.supporting
+        query = self._query(read.finding, levels)
+        if read.support:
+            query = tantivy.Query.boolean_query(
+                [(tantivy.Occur.Must, query), (tantivy.Occur.Should, self._query(read.supporting, levels))]
+            )
         if among is not None and len(among) <= FEW:
             query = self._filtered(query, among)
             among = None

@@ -84,8 +84,8 @@ class WhooshIndex(WordEngine["_View"]):
         tools = len(view.places)
         postings = view.postings()
         read = read_query(query, partial(view.holders, postings), tools, self._vocabulary)
-        weights = read.all_weights
-        top = postings.top(weights, max(limit, DEPTH), among) if weights else []
+        weights = read.finding
+        top = postings.top(weights, max(limit, DEPTH), among, read.supporting) if weights else []
         return self._hits(read, (view.ranked(tool_id, score) for score, tool_id in top), tools, limit, among)
 
     def _load(self) -> _View:

@@ -1,0 +1,64 @@
+"""Other words for those of a query: short forms, everyday words for what tools do, words for the same thing.
+
+The table is `synonyms.toml`; its sections say what kind of words they are, and `query.py` what each kind counts.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from toolsearch_indexes.stem import stem
+from toolsearch_indexes.text import STOP_WORDS
+
+__all__ = ["Synonym", "find_synonyms"]
+
+TABLE = Path(__file__).with_name("synonyms.toml")
+LONGEST = 4  # words of a form
+BOTH_WAYS = ("short_forms", "things")
+
+
+@dataclass(frozen=True, slots=True)
+class Synonym:
+    """Other words for a form, as stems and as they are spelled, and the section of the table that says so."""
+
+    words: tuple[str, ...]
+    text: str
+    section: str
+
+
+def find_synonyms(words: Sequence[str]) -> list[tuple[tuple[str, ...], tuple[Synonym, ...]]]:
+    """The forms among these stems in order, of one word or of several neighbours, each with its synonyms."""
+    table, starts = _synonyms(), _starts()
+    found = []
+    for at, word in enumerate(words):
+        for length in range(1, LONGEST + 1 if word in starts else 2):
+            form = tuple(words[at : at + length])
+            if len(form) == length and form in table:
+                found.append((form, table[form]))
+    return found
+
+
+@cache
+def _synonyms() -> dict[tuple[str, ...], tuple[Synonym, ...]]:
+    table: dict[tuple[str, ...], dict[tuple[str, ...], Synonym]] = {}
+    for section, entries in tomllib.loads(TABLE.read_text("utf-8")).items():
+        for form, others in entries.items():
+            ways = [(form, other) for other in others]
+            for one, other in ways + [way[::-1] for way in ways if section in BOTH_WAYS]:
+                words = tuple(word for word in _stems(other) if word not in STOP_WORDS)
+                table.setdefault(_stems(one), {}).setdefault(words, Synonym(words, other, section))
+    return {form: tuple(synonyms.values()) for form, synonyms in table.items()}
+
+
+@cache
+def _starts() -> frozenset[str]:
+    """The first words of the forms of several words."""
+    return frozenset(form[0] for form in _synonyms() if len(form) > 1)
+
+
+def _stems(form: str) -> tuple[str, ...]:
+    return tuple(map(stem, form.split()))
