@@ -67,7 +67,7 @@ def test_a_hit_says_which_words_were_found_and_whether_the_meaning_was():
         ("erase that pipeline", ("meaning",)),
     ]
     assert 0 < hit.score <= 1
-    (match,) = find(catalog, index, "graphic")[0].matched
+    (match,) = find(catalog, index, "shrink that graphic")[0].matched
     assert match.fields == ("meaning",)
 
 
