@@ -229,10 +229,13 @@ class HybridIndex:
         whole, *parts = [self._text_scores(text) for text in by_both]
         if not parts:
             return whole
-        return {
-            tool_id: (whole.get(tool_id, 0.0) + max(part.get(tool_id, 0.0) for part in parts)) / 2
-            for tool_id in whole.keys() | {tool_id for part in parts for tool_id in part}
-        }
+        best_part = dict(parts[0])
+        for part in parts[1:]:
+            for tool_id, score in part.items():
+                if score > best_part.get(tool_id, 0.0):
+                    best_part[tool_id] = score
+        every = whole | best_part  # the best part has what any part has, except for scores of 0
+        return {tool_id: (whole.get(tool_id, 0.0) + best_part.get(tool_id, 0.0)) / 2 for tool_id in every}
 
     def _text_scores(self, text: _TextHits) -> dict[str, float]:
         """For each candidate the weighted sum of what the meaning and the words of a text give it."""
@@ -259,9 +262,11 @@ class HybridIndex:
 
     def _spelling(self, stemmed: str, typed: str, hits: WordHits) -> str:
         """The stem of a guessed word as the best hit that matched the typed word spells it, or else the stem itself."""
+        query = hits.query
+        meant = [word for word in query.wanted if query.typed.get(word, word) == typed]
         for tool_id in hits.scores:
             tool = self._tools.get(tool_id)
-            if tool is not None and any(match.word == typed for match in self._words.matched(hits.query, tool_id)):
+            if tool is not None and self._words.holds_any(tool_id, meant):
                 spelled = (spelling for text in texts(tool).values() for spelling in spellings(text))
                 return next((spelling for spelling in spelled if stem(spelling) == stemmed), stemmed)
         return stemmed

@@ -119,6 +119,10 @@ class KeywordIndex:
         fields = self._tools.get(tool_id, {})
         return query.matched([word for word in query.wanted if word in fields], fields)
 
+    def holds_any(self, tool_id: str, words: Sequence[str]) -> bool:
+        """Whether a tool that is still there holds any of these words."""
+        return not self._tools.get(tool_id, {}).keys().isdisjoint(words)
+
     def _count_searched(self, among: AbstractSet[str] | None) -> int:
         return count_searched(len(self._tools), among)
 

@@ -12,25 +12,31 @@ from toolsearch_indexes.text import STOP_WORDS
 
 __all__ = ["Vocabulary"]
 
+REPAIRS_KEPT = 1_000
 MORE = 1_000  # words that are kept outside a table before it is built again
 
 
 class Vocabulary:
     """The words a catalog knows, by first letter and length, so that similar ones are found by looking at few.
 
-    Without a `source`, the words are those that `add` has been given and `remove` has not. A source returns the words
-    that begin with a letter; it is asked when the first word with that letter has to be repaired, and may return words
-    that no tool holds any more. Then pass later words to `add`, as soon as the source would return them too. For any
-    number of threads; `source` and `holders` must not use the vocabulary.
+    Without a `source`, the words are those that `add` was given and `remove` was not. Repairs are kept then, so call one
+    of the two whenever `holders` changes, and nothing at the same time. A source returns the words that begin with a
+    letter; it is asked when the first word with that letter has to be repaired, and may return words that no tool holds
+    any more. Then pass later words to `add`, as soon as the source would return them too, at any time and from any
+    thread. `source` and `holders` must not use the vocabulary.
     """
 
     def __init__(self, source: Callable[[str], Iterable[str]] | None = None) -> None:
         self._source = source
         self._tables: dict[str, _Table] = {}
+        self._repairs: dict[
+            tuple[str, str], list[str]
+        ] = {}  # since the last change; sentences of one query share words
         self._lock = threading.Lock()
 
     def add(self, words: Iterable[str]) -> None:
         with self._lock:
+            self._repairs.clear()
             for word in words if self._tables or self._source is None else ():
                 table = self._tables.get(word[:1])
                 if (table is None and self._source is not None) or not _is_candidate(word):
@@ -44,6 +50,7 @@ class Vocabulary:
     def remove(self, words: Iterable[str]) -> None:
         """Forgets words, where there is no source."""
         with self._lock:
+            self._repairs.clear()
             for word in words:
                 if (table := self._tables.get(word[:1])) is not None:
                     table.remove(word)
@@ -57,6 +64,15 @@ class Vocabulary:
         """
         if not 4 <= len(word) <= LONGEST or not _is_word(word):
             return []
+        if self._source is not None:  # whose words may change at any time
+            return self._repaired(word, holders, spelled)
+        if (known := self._repairs.get((word, spelled))) is None:
+            if len(self._repairs) >= REPAIRS_KEPT:
+                self._repairs.clear()
+            known = self._repairs[word, spelled] = self._repaired(word, holders, spelled)
+        return known
+
+    def _repaired(self, word: str, holders: Callable[[str], int], spelled: str) -> list[str]:
         if near := self._nearest(word, 1, holders):
             return [near]
         spelled = spelled or word
@@ -98,8 +114,8 @@ class _Table:
 
     size: int = 0  # words of the source
     lengths: dict[int, tuple[str, array[int]]] = field(default_factory=dict)  # length -> words; of each its letters
+    later: dict[int, _Words] = field(default_factory=dict)  # length -> words that were added
     added: int = 0
-    later: dict[int, dict[str, int]] = field(default_factory=dict)  # length -> words that were added; their letters
 
     @classmethod
     def of(cls, words: Iterable[str]) -> _Table:
@@ -111,14 +127,11 @@ class _Table:
         return cls(sum(map(len, by_length.values())), lengths)
 
     def add(self, word: str) -> None:
-        of_length = self.later.setdefault(len(word), {})
-        if word not in of_length:
-            of_length[word] = _bits(word)
-            self.added += 1
+        self.added += self.later.setdefault(len(word), _Words()).add(word)
 
     def remove(self, word: str) -> None:
-        if self.later.get(len(word), {}).pop(word, None) is not None:
-            self.added -= 1
+        if (of_length := self.later.get(len(word))) is not None:
+            self.added -= of_length.remove(word)
 
     def near(self, word: str, edits: int) -> list[str]:
         """The words of about this length whose letters differ by what the edits can change.
@@ -128,13 +141,40 @@ class _Table:
         bits, near = _bits(word), []
         for length in range(len(word) - edits, len(word) + edits + 1):
             most = 2 * edits - abs(length - len(word))
-            if later := self.later.get(length):
-                near += [each for each, own in later.items() if (bits ^ own).bit_count() <= most]
+            if (later := self.later.get(length)) is not None:
+                near += [later.words[at] for at, own in enumerate(later.bits) if (bits ^ own).bit_count() <= most]
             if length in self.lengths:
                 text, letters = self.lengths[length]
                 places = [at for at, own in enumerate(letters) if (bits ^ own).bit_count() <= most]
                 near += [text[at * length : (at + 1) * length] for at in places]
         return near
+
+
+class _Words:
+    """Words that come and go; the letters of all, as bits, stand in one row, which is read as a whole."""
+
+    def __init__(self) -> None:
+        self.words: list[str] = []
+        self.bits = array("I")
+        self._places: dict[str, int] = {}
+
+    def add(self, word: str) -> bool:
+        """Adds a word; whether it is new."""
+        if word in self._places:
+            return False
+        self._places[word] = len(self.words)
+        self.words.append(word)
+        self.bits.append(_bits(word))
+        return True
+
+    def remove(self, word: str) -> bool:
+        """Removes a word, whose place the last one takes; whether it was there."""
+        if (place := self._places.pop(word, None)) is None:
+            return False
+        last, bits = self.words.pop(), self.bits.pop()
+        if last != word:
+            self.words[place], self.bits[place], self._places[last] = last, bits, place
+        return True
 
 
 def _is_candidate(word: str) -> bool:
