@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -104,7 +105,7 @@ def read_query(query: str, holders: Callable[[str], int], tools: int, vocabulary
     replaced: dict[str, tuple[str, ...]] = {}  # unknown words: what is looked for instead
     unknown = [word for word in words if not counts[word]]
     if unknown:
-        joined = _joined_words(spelled, holders)
+        joined = _joined_words(spelled, holders, set(unknown))
         for at, word in enumerate(unknown):
             guesses = [joined[word]] if word in joined else []
             if not guesses and at < REPAIRS and word not in synonyms.instead:
@@ -220,14 +221,20 @@ def _is_meaningful(word: str) -> bool:
     return word not in FOREIGN_FUNCTION_WORDS
 
 
-def _joined_words(spelled: Sequence[str], holders: Callable[[str], int]) -> dict[str, str]:
-    """Words that the catalog knows joined with their neighbour: `white board` may be `whiteboard` there."""
+def _joined_words(spelled: Sequence[str], holders: Callable[[str], int], unknown: AbstractSet[str]) -> dict[str, str]:
+    """Words that the catalog knows joined with their neighbour: `white board` may be `whiteboard` there.
+
+    Only pairs with an unknown word are looked at: a pair is in few queries, so its stem is not known yet.
+    """
     joined: dict[str, str] = {}
     for before, after in pairwise(spelled[:QUERY_WORDS]):
+        stems = stem(before), stem(after)
+        if unknown.isdisjoint(stems):
+            continue
         for word in (stem(before + after), before + after):
             if holders(word):
-                joined.setdefault(stem(before), word)
-                joined.setdefault(stem(after), word)
+                joined.setdefault(stems[0], word)
+                joined.setdefault(stems[1], word)
     return joined
 
 

@@ -19,11 +19,11 @@ MORE = 1_000  # words that are kept outside a table before it is built again
 class Vocabulary:
     """The words a catalog knows, by first letter and length, so that similar ones are found by looking at few.
 
-    Without a `source`, the words are those that `add` was given and `remove` was not. Repairs are kept then, so call one
-    of the two whenever `holders` changes, and nothing at the same time. A source returns the words that begin with a
-    letter; it is asked when the first word with that letter has to be repaired, and may return words that no tool holds
-    any more. Then pass later words to `add`, as soon as the source would return them too, at any time and from any
-    thread. `source` and `holders` must not use the vocabulary.
+    Without a `source`, the words are those that `add` was given and `remove` was not. Repairs are kept then, so call
+    one of the two whenever `holders` changes, and nothing at the same time. A source returns the words that begin with
+    a letter; it is asked when the first word with that letter has to be repaired, and may return words that no tool
+    holds any more. Then pass later words to `add`, as soon as the source would return them too, at any time and from
+    any thread. `source` and `holders` must not use the vocabulary.
     """
 
     def __init__(self, source: Callable[[str], Iterable[str]] | None = None) -> None:

@@ -19,7 +19,7 @@ _STEP_2 = {
     "iveness": "ive", "fulness": "ful", "ousness": "ous", "aliti": "al", "iviti": "ive", "biliti": "ble", "logi": "log",
 }  # fmt: skip
 _STEP_3 = {"icate": "ic", "ative": "", "alize": "al", "iciti": "ic", "ical": "ic", "ful": "", "ness": ""}
-_STEP_4 = "al ance ence er ic able ible ant ement ment ent sion tion ou ism ate iti ous ive ize".split()
+_STEP_4 = frozenset("al ance ence er ic able ible ant ement ment ent sion tion ou ism ate iti ous ive ize".split())
 
 # Plurals that no rule makes, and those of words in -s, which the rules take for a plural themselves. Not "people",
 # "media" and "data", which are words of their own.
@@ -86,9 +86,9 @@ def _plural_and_past(word: str) -> str:
 
 
 def _residue(word: str) -> str:
-    for ending in sorted(_STEP_4, key=len, reverse=True):
-        if word.endswith(ending):
-            cut = word[: -len(ending)] + (ending[0] if ending in ("sion", "tion") else "")
+    for length in range(min(5, len(word)), 1, -1):
+        if (ending := word[-length:]) in _STEP_4:
+            cut = word[:-length] + (ending[0] if ending in ("sion", "tion") else "")
             if len(_measure.findall(cut)) > 1:
                 word = cut
             break
