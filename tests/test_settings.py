@@ -13,7 +13,7 @@ def test_every_setting_has_a_default_and_they_are_those_of_the_design() -> None:
     settings = Settings.of()
     assert (settings.index, settings.mode, settings.not_loaded) == ("auto", "append", "show")
     assert (settings.auto_tools, settings.auto_tokens) == (10, 2_500)
-    assert settings.results_floor == 3
+    assert (settings.results, settings.named) == (2, 10)
     assert settings == Settings.load(environ={})
 
 
@@ -96,7 +96,7 @@ def test_a_variable_that_is_no_setting_is_logged_with_the_name_meant(caplog: pyt
 
 @pytest.mark.parametrize(("options", "told"), [
     ({"search_tool": "call_tool"}, "cannot both be 'call_tool'"),
-    ({"results_floor": 50}, "results_floor=50 is above results_ceiling=20"),
+    ({"nothing_below": 0.9}, "nothing_below=0.9 is above sure_from=0.8"),
 ])  # fmt: skip
 def test_settings_that_contradict_each_other_are_refused(options: dict[str, Any], told: str) -> None:
     with pytest.raises(SetupError, match=told):

@@ -150,8 +150,8 @@ def test_SA_37_settings_come_from_arguments_environment_and_file(tmp_path: Path)
     file = tmp_path / "tools.toml"
     file.write_text('index = "regex"\nresults = 7\nmax_sessions = 5\n')
     environ = {"TOOLSEARCH_RESULTS": "9", "TOOLSEARCH_TTL_SECONDS": "none"}
-    settings = Settings.load(file, environ, results_floor=1)
-    assert (settings.index, settings.results, settings.results_floor, settings.max_sessions) == ("regex", 9, 1, 5)
+    settings = Settings.load(file, environ, named=1)
+    assert (settings.index, settings.results, settings.named, settings.max_sessions) == ("regex", 9, 1, 5)
     search = ToolSearch(numbered(3), settings=settings, results=2)
     assert (search.index.name, search.settings.results) == ("regex", 2)
     with pytest.raises(SetupError, match="there is no setting 'result'; did you mean 'results'"):

@@ -34,8 +34,7 @@ class SearchSettings(TypedDict, total=False):
     auto_tools: int
     auto_tokens: int
     results: int
-    results_floor: int
-    results_ceiling: int
+    named: int
     sure_from: float
     nothing_below: float
     examples: tuple[ExampleSource, ...] | list[ExampleSource]
@@ -72,12 +71,11 @@ class Settings(BaseModel):
     """With "auto", fewer tools than this are static."""
     auto_tokens: Annotated[int, Field(ge=0)] = 2_500
     """With "auto", definitions of fewer tokens than this are static."""
-    results: Annotated[int, Field(ge=1, le=100)] = 5
-    """Tools a search returns for each query, when the model does not say."""
-    results_floor: Annotated[int, Field(ge=1, le=100)] = 3
-    """The least a model can ask for; small models ask for 1, miss, and give up."""
-    results_ceiling: Annotated[int, Field(ge=1, le=100)] = 20
-    """The most a model can ask for."""
+    results: Annotated[int, Field(ge=1, le=50)] = 2
+    """Tools a search loads for each query. The same search again, or a larger limit, loads up to five more."""
+    named: Annotated[int, Field(ge=0, le=50)] = 10
+    """Further tools a search names for each query, without loading them; asked for more, it names up to thirty. 0: no
+    names."""
     sure_from: Annotated[float, Field(ge=0, le=1)] = SURE_FROM
     """A probability. If the best tool of a search is relevant with at least this probability, the search has found
     something; below it, the search says that its tools may not fit."""
@@ -89,8 +87,8 @@ class Settings(BaseModel):
     queries: Annotated[int, Field(ge=1, le=50)] = 8
     """Queries one search call may hold."""
     answer_tokens: Annotated[int, Field(ge=100)] = 1_000
-    """Tokens that one search result may cost; tools that do not fit are neither listed nor loaded, and the result says
-    so. With "bridge", where results hold the schemas, four times as many."""
+    """Tokens that one search result may cost; tools that do not fit are neither listed nor loaded, but named as far as
+    there is room. With "bridge", where results hold the schemas, four times as many."""
     preselect: Annotated[int, Field(ge=0, le=100)] | None = None
     """The most tools that come with a message of the user: its words are searched before the model is asked. The best
     hit comes, and others only if the search is fairly sure of them. 0: none. None: up to 3 with "auto", else none."""
@@ -135,8 +133,6 @@ class Settings(BaseModel):
             raise ValueError(f"nothing_below={self.nothing_below} is above sure_from={self.sure_from}")
         if self.search_tool == self.call_tool:
             raise ValueError(f"search_tool and call_tool cannot both be {self.search_tool!r}")
-        if self.results_floor > self.results_ceiling:
-            raise ValueError(f"results_floor={self.results_floor} is above results_ceiling={self.results_ceiling}")
         return self
 
     @classmethod

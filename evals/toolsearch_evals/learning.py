@@ -108,7 +108,7 @@ def _use(search: ToolSearch, request: UserRequest, caller: Caller, habits: Habit
     """A conversation: at most two searches and one call, mostly of a tool that fits."""
     session = search.session(f"{request.tenant}, {request.user}, {rng.random()}", caller=caller)
     shown: list[str] = []
-    for query, limit in ((request.query, FIRST), (request.other_words, search.settings.results_ceiling)):
+    for query, limit in ((request.query, FIRST), (request.other_words, 2 * FIRST)):
         asked = ToolCall("search", search.settings.search_tool, {"queries": [query], "limit": limit})
         shown = list((session.handle(asked).data or {}).get("loaded", ()))
         if not request.fitting.isdisjoint(shown):

@@ -7,7 +7,7 @@ With search, a turn goes like this: the model calls the tools that are loaded al
 message (the setting `preselect`) among them. For the rest it makes one search
 call, with a query for each capability. If an answer only names a right tool, the model recognises it with a given
 probability; then it calls the tool by this name, which loads it, and calls it again with arguments that fit. A miss
-costs a second search with the same words and the largest limit, and a third with the content words alone; then the
+costs a second search with the same words and the larger limit, and a third with the content words alone; then the
 model says that it cannot do it. In static mode, every definition is in every request, and the right tool is called at
 once. A request that no tool can meet costs one search, and then the answer that no tool can do it.
 """
@@ -32,6 +32,7 @@ __all__ = ["RECOGNISED", "PlayedConversation", "PlayedTurn", "answer", "play"]
 RECOGNISED = 0.7  # how often a model takes a right tool of which it has read only the name: a guess, not measured
 
 SYSTEM = "You are a helpful assistant. Use the tools to do what the user asks. Be brief, and say what you did."
+MORE = 20  # tools that a second search asks for: more than it gets
 DONE = "Done. I have taken care of it; the details are in the result above. Tell me if you want anything changed."
 NO_TOOL = "I am sorry: none of my tools can do this, so I have not done it. Is there something else I can help with?"
 # What every tool returns: about sixty tokens, like a small record.
@@ -186,7 +187,7 @@ def _look_for_tools(talk: _ModelSession, case: Case, recognised: float) -> set[s
         asked = [case.steps[at] for at in missing] if case.steps else [case.query]
         if attempt == 2:
             asked = [content_words(query) for query in asked]
-        _search(talk, asked, talk.search.settings.results_ceiling if attempt else None)
+        _search(talk, asked, MORE if attempt else None)
         ran |= _load_by_name(talk, case, recognised)
     return ran
 

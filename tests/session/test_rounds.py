@@ -298,7 +298,7 @@ def test_K19_siblings_what_is_away_counts_for_no_cap_and_comes_back_within_it() 
     catalog.sync([defined(f"a{n}") for n in range(3)], server="a")
     catalog.extend([defined(f"b{n}") for n in range(3)])
     found = {"a": [f"a/a{n}" for n in range(3)], "b": [f"b{n}" for n in range(3)]}
-    search_ = ToolSearch(catalog, FixedIndex(found), max_tools=4)
+    search_ = ToolSearch(catalog, FixedIndex(found), max_tools=4, results=3)
     session = search_.session("s")
     session.handle(search("a"))
     catalog.sync([], server="a")

@@ -767,9 +767,9 @@ def test_a_restored_session_shows_only_what_its_caller_may_see_now() -> None:
 def test_C35_a_request_never_carries_more_tools_than_the_cap() -> None:
     """C35: 120 pinned, 20 found, one search tool, 128 at most: the oldest found leave, and all are told."""
     pinned = numbered(120, "pin")
-    search = ToolSearch([*pinned, *numbered(20)], "keyword", pinned=[p["name"] for p in pinned])
+    search = ToolSearch([*pinned, *numbered(20)], "keyword", pinned=[p["name"] for p in pinned], results=20, named=0)
     session = search.session()
-    first = asked(session, "box", limit=20)
+    first = asked(session, "box")
     assert len(wire.tools_for(session)) == 128
     assert len(first.data["loaded"]) == 7
     assert "left out to keep this short: 13." in first.content

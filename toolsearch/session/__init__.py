@@ -2,8 +2,9 @@
 
 view        the tools that each caller may see             session     Session: the tools to show, and answers to calls
 loaded      the tools that one conversation has loaded     call_plans  what to do with a call
-meta_tool   search_tools: definition, input, answer        execution   running the tool of a planned call
-searching   searches, and repeated ones that find nothing  teaching    which search led to which call
+meta_tool   search_tools: its definition and its input     execution   running the tool of a planned call
+searching   what a search loads and names, and repeats     search_outcome  what a search did, and its answer
+teaching    which search led to which call
 registry    the live sessions of a ToolSearch              visible_tools  what a caller may see of one state
 replies     the calls of one reply, answered together      pinning     which tools are listed in every request
 preselection  which tools come with a message          instructions  the note for the system message

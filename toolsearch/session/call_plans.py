@@ -176,7 +176,8 @@ class CallPlanner:
 
     def _ambiguous(self, call: ToolCall, tools: list[Tool]) -> CallPlan:
         names = ", ".join(repr(self._tools.name_of(t)) for t in tools[:3])
-        text = f"{call.name!r} did not run: several tools share this name. Use one of the full names: {names}."
+        way = "Search for" if self._settings.not_loaded == "refuse" and self._tools.built_in else "Use"
+        text = f"{call.name!r} did not run: several tools share this name. {way} one of the full names: {names}."
         return _answer(call, "unknown", text)
 
     def _not_loaded(self, call: ToolCall, tool: Tool) -> CallPlan:
@@ -202,9 +203,12 @@ class CallPlanner:
             text = f"{call.name[:100]!r} did not run: there is no such tool, and what it holds cannot be read. "
             return _answer(call, "unknown", text + "Instead, call the tools directly, several in one reply.")
         near = self._visible.near(call.name)
-        hint = f" Similar names: {', '.join(repr(self._tools.name_of(t)) for t in near)}." if near else ""
+        hint = f" Similar names: {', '.join(repr(self._tools.name_of(t)) for t in near)}" if near else ""
+        if near and self._settings.not_loaded == "refuse" and self._tools.built_in:
+            hint += " (search for one by its name)"
         search = f" or search with {self._settings.search_tool}" if self._tools.built_in else ""
-        text = f"{call.name[:100]!r} did not run: there is no such tool.{hint} Use a listed tool{search}."
+        end = "." if near else ""
+        text = f"{call.name[:100]!r} did not run: there is no such tool.{hint}{end} Use a listed tool{search}."
         return _answer(call, "unknown", text)
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import zip_longest
 
 from toolsearch.calls.answers import ANSWER_CHARACTERS
 from toolsearch.catalog.tools import Tool, definition_tokens
 from toolsearch.search.index import Hits
 from toolsearch.session.listing import listing_of, pages_of, with_place
 from toolsearch.session.loaded import LoadedTools
-from toolsearch.session.meta_tool import SearchOutcome, SearchRequest
+from toolsearch.session.meta_tool import MORE, MOST_NAMED, SearchRequest
+from toolsearch.session.search_outcome import SearchOutcome
 from toolsearch.session.teaching import SearchTrail
 from toolsearch.session.view import View
 from toolsearch.support.json_types import JsonObject
@@ -17,6 +19,9 @@ from toolsearch.support.text import bounded
 from toolsearch.tokens import ESTIMATE
 
 __all__ = ["SearchLog"]
+
+RETRIES = 3  # of one search that each load more
+FOR_NAMES = 0.25  # of an answer that is kept for names
 
 
 class SearchLog:
@@ -46,7 +51,7 @@ class SearchLog:
         view, caller = self._view, self._tools.caller
         bridge = self._settings.call_tool if self._is_bridge else None
         outcome = SearchOutcome(request, {}, call_tool=bridge, missing=view.missing(caller))
-        outcome.refuses = self._settings.not_loaded == "refuse"
+        outcome.not_loaded = self._settings.not_loaded
         category = None
         if (wanted := request.category) is not None:
             known = view.visible(caller).places[1]
@@ -56,37 +61,62 @@ class SearchLog:
                 problem = f"There is no category {wanted[:80]!r}; there are: {listed}. Use one of them, or none."
                 outcome.answers = [Hits(query, problem=problem) for query in request.queries[:1]]
                 return outcome
+        depth = request.limit + MORE * min(self._times(request), RETRIES) + self._most_named(request)
         seen = view.visible(caller, category)
         outcome.listings = [listing for query in request.queries if (listing := listing_of(query, seen))]
         outcome.answers = [
-            with_place(view.find(query, request.limit, caller=caller, category=category), seen)
+            with_place(view.find(query, depth, caller=caller, category=category), seen)
             for query in request.queries
             if listing_of(query, seen) is None
         ]
         return outcome
 
     def take(self, outcome: SearchOutcome) -> None:
-        """Loads as many of the hits as the budget allows."""
+        """Loads the best hits, as many as the budget allows, and names the next ones.
+
+        The same search again, or a larger limit, loads up to five more that are not loaded yet, so that asking again
+        brings something new; after `RETRIES` times it does not, so that no search fills a request.
+        """
         outcome.listed = pages_of(outcome.listings, self._tools.name_of, self._settings.answer_tokens)
         if not outcome.answers:
             return
-        fitting = _in_turn(outcome.answers)
-        for tool in [*fitting, *(t for hits in outcome.answers for t in hits.near)]:
+        request, times = outcome.request, self._times(outcome.request)
+        seen = self._view.visible(self._tools.caller)  # it may have changed since the queries ran
+        found = [[h.tool for h in hits if seen.get(h.tool.id) is not None] for hits in outcome.answers]
+        everything = _in_turn(found)
+        for tool in [*everything, *(t for hits in outcome.answers for t in hits.near if seen.get(t.id) is not None)]:
             outcome.names[tool.id] = self._tools.name_of(tool)
         # In "bridge" only an answer shows a schema, so one that is new, changed or lost is shown (again).
-        unseen = {t.id for t in fitting if self._schemas.get(t.id) != t.digest} if outcome.call_tool else set[str]()
+        unseen = {t.id for t in everything if self._schemas.get(t.id) != t.digest} if outcome.call_tool else set[str]()
         loaded = self._tools.ids() - (unseen - {t.id for t in self._tools.pinned})
-        outcome.already = [t for t in fitting if t.id in loaded]
-        self._fill(outcome, [t for t in fitting if t.id not in loaded])
+        wanted: list[list[Tool]] = []
+        for hits, tools in zip(outcome.answers, found, strict=True):
+            first = tools[: self._asked_for(hits)]
+            usual = max(len(first), self._settings.results)
+            more = max(0, request.limit - usual) if times == 0 else MORE if times <= RETRIES else 0
+            wanted.append([*first, *[t for t in tools[len(first) :] if t.id not in loaded][:more]])
+        outcome.already = [t for t in everything if t.id in loaded]
+        self._fill(outcome, [t for t in _in_turn(wanted) if t.id not in loaded])
         outcome.evicted = self._tools.reveal([t.id for t in outcome.new], late=[t.id for t in outcome.already])
         outcome.already = [t for t in outcome.already if t.id in self._tools.ids()]
         self._schemas |= {t.id: t.digest for t in outcome.new}
-        self.trail.record_search(outcome.answers, {t.id for t in (*outcome.new, *outcome.already)})
+        listed = {t.id for t in (*outcome.new, *outcome.already)}
+        self._name(outcome, [t for t in everything if t.id not in listed])
+        self.trail.record_search(outcome.answers, listed | {t.id for t in (*outcome.named, *outcome.nearest)})
+
+    def _asked_for(self, hits: Hits) -> int:
+        """How many of the first hits a query asks for. One that is a name asks for that tool, and a list for each."""
+        words = len(hits.query.replace(",", " ").replace(";", " ").split())
+        exact = min(sum(hit.exact for hit in hits), max(words, self._settings.results))
+        return exact if exact and words == 1 else max(exact, self._settings.results)
 
     def _fill(self, outcome: SearchOutcome, tools: list[Tool]) -> None:
-        """Takes tools in order until the answer or the request would be too large; always takes the best one."""
+        """Takes tools in order until the answer or the request would be too large; always takes the best one.
+
+        A part of the answer is left for names: many of them take as much as one tool.
+        """
         request = self._tools.most_tokens
-        most = self._most_tokens
+        most = self._most_tokens * (1 - FOR_NAMES if self._settings.named else 1)
         outcome.left_out = list(tools)
         while outcome.left_out:
             request -= definition_tokens(outcome.left_out[0])
@@ -96,37 +126,66 @@ class SearchLog:
                 outcome.left_out.insert(0, outcome.new.pop())
                 break
 
+    def _name(self, outcome: SearchOutcome, tools: list[Tool]) -> None:
+        """Names tools in order, as many as the answer has room for, so that the model can call each by its name."""
+        most = self._most_named(outcome.request)
+        for tool in tools[: min(most * len(outcome.answers), max(most, MOST_NAMED))]:
+            outcome.named.append(tool)
+            if ESTIMATE.count(outcome.text()) > self._most_tokens:
+                outcome.named.pop()
+                break
+        told = {t.id for t in outcome.named}
+        outcome.left_out = [t for t in outcome.left_out if t.id not in told]
+        self._tools.give_names((*outcome.named, *outcome.nearest))
+
+    def _times(self, request: SearchRequest) -> int:
+        return self._asked.get(request.key, 0)
+
+    def _most_named(self, request: SearchRequest) -> int:
+        """How many tools a query names: more if it was asked before, or asks for more."""
+        named = self._settings.named
+        is_retry = self._times(request) > 0 or request.limit > self._settings.results
+        return max(named, MOST_NAMED) if named and is_retry else named
+
     def report(self, outcome: SearchOutcome) -> str:
-        """What the model reads: the result, or a short answer to a repeated search that is no use."""
+        """What the model reads: the result, or a short answer, without names, to a repeated search that is no use."""
         times = 0
         # A query that could not run does not count, and a listing is no search.
         if not (outcome.is_empty and (outcome.has_failed or outcome.listed)):
             times = self._asked[outcome.request.key] = self._asked.get(outcome.request.key, 0) + 1
             self._in_vain = self._in_vain + 1 if outcome.is_empty else 0
-        return bounded(self._brake(outcome, times) or outcome.text(), max(ANSWER_CHARACTERS, 8 * self._most_tokens))
+        if text := self._brake(outcome, times):
+            outcome.named, outcome.names = [], {}
+        else:
+            text = outcome.text() + self._stop(outcome)
+        return bounded(text, max(ANSWER_CHARACTERS, 8 * self._most_tokens))
 
-    def _brake(self, outcome: SearchOutcome, times: int) -> str | None:
-        """A short answer in place of the long one, if searching again is no use."""
-        if outcome.has_failed or outcome.listed:
-            return None
-        if times > 1 and outcome.already and not outcome.new:
-            names = ", ".join(outcome.names[t.id] for t in outcome.already[:10])
-            doubt = f" {caution}" if (caution := outcome.caution()) else ""
-            way = f"through {self._settings.call_tool} now" if self._is_bridge else "now"
-            return (
-                f"You have searched for this already. Loaded tools: {names}. Call one {way}, or search for something "
-                f"else.{doubt}"
-            )
-        if times > 1 and outcome.is_empty:
+    def _brake(self, outcome: SearchOutcome, times: int) -> str:
+        """A short answer in place of the long one, if searching again is no use; else nothing."""
+        if outcome.has_failed or outcome.listed or times < 2:
+            return ""
+        if outcome.is_empty:
             return (
                 "You have searched for this already and nothing fits. Use other words, or say that no tool can do it."
             )
-        if self._in_vain >= 3:
-            return (
-                f"{outcome.text()}\nThat was search number {self._in_vain} in a row that found nothing. Stop searching "
-                "for this: say that no tool can do it, or ask what else would help."
-            )
-        return None
+        if outcome.new:
+            return ""
+        names = ", ".join(outcome.names[t.id] for t in outcome.already[:10])
+        doubt = f" {caution}" if (caution := outcome.caution()) else ""
+        way = f"through {self._settings.call_tool} now" if self._is_bridge else "now"
+        return (
+            f"You have searched for this already. Loaded tools: {names}. Call one {way}, or search for something "
+            f"else.{doubt}"
+        )
+
+    def _stop(self, outcome: SearchOutcome) -> str:
+        """What ends a row of searches that find nothing."""
+        if outcome.has_failed or outcome.listed or self._in_vain < 3:
+            return ""
+        return (
+            f"\nThat was search number {self._in_vain} in a row that found nothing. Stop searching for this: say that "
+            "no tool can do it, or ask what else would help."
+        )
 
     def has_shown(self, tool: Tool) -> bool:
         """Whether the model has this tool's definition before it: among the tools, or in "bridge" in an answer."""
@@ -161,11 +220,7 @@ class SearchLog:
         self.trail = SearchTrail.from_state(state.get("trail", {}))
 
 
-def _in_turn(answers: list[Hits]) -> list[Tool]:
+def _in_turn(answers: Sequence[Sequence[Tool]]) -> list[Tool]:
     """The tools of all answers, each once: first the best of every query, then the second of every query, and so on."""
-    turns: dict[str, Tool] = {}
-    for rank in range(max(map(len, answers), default=0)):
-        for hits in answers:
-            if rank < len(hits):
-                turns.setdefault(hits[rank].tool.id, hits[rank].tool)
-    return list(turns.values())
+    in_turn = (tool for places in zip_longest(*answers) for tool in places if tool is not None)
+    return list({tool.id: tool for tool in in_turn}.values())

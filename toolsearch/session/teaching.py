@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from collections.abc import Set as AbstractSet
+from itertools import zip_longest
 
 from toolsearch.search.index import Hits
 from toolsearch.support.json_types import JsonObject
@@ -22,18 +23,20 @@ class SearchTrail:
         self._unanswered: dict[int, str] = {}  # by its number, the query of a search that led to no call yet
 
     def record_search(self, answers: Sequence[Hits], ids: AbstractSet[str]) -> None:
-        """Remembers which query found which of the tools in `ids`. A query that is a tool's name teaches nothing.
+        """Remembers which query found which of the tools in `ids`: those it loaded, and those it named.
 
-        The hits of older searches are forgotten: a call long after a search may be for something else.
+        Where nothing fits, these are the nearest. A query that is a tool's name, or was meant as one, teaches nothing.
+        The tools of older searches are forgotten: a call long after a search may be for something else.
         """
         self._searches += 1
         at = self._searches
         named = {hit.tool.id for hits in answers for hit in hits if hit.exact}
         led: dict[str, tuple[str, int]] = {}
-        for rank in range(max(map(len, answers), default=0)):
-            for hits in answers:
-                if rank < len(hits) and (tool_id := hits[rank].tool.id) in ids - named:
-                    led.setdefault(tool_id, (hits.query, at))
+        tools = ([h.tool for h in hits] or ([] if hits.unknown else hits.near) for hits in answers)
+        for rank in zip_longest(*tools):
+            for hits, tool in zip(answers, rank, strict=True):
+                if tool is not None and tool.id in ids - named:
+                    led.setdefault(tool.id, (hits.query, at))
         self._led = {i: each for i, each in self._led.items() if at - each[1] < FOLLOWED} | led
         self._unanswered = {n: query for n, query in self._unanswered.items() if at - n < FOLLOWED}
         if len(answers) == 1 and not named and not answers[0].unknown:
@@ -60,8 +63,10 @@ class SearchTrail:
 
     def export(self) -> JsonObject:
         """JSON-ready data for `from_state`."""
+        queries = list(dict.fromkeys(query for query, _ in self._led.values()))  # each once: a search names many tools
         return {
-            "led": {tool_id: [query, self._searches - at] for tool_id, (query, at) in self._led.items()},
+            "queries": queries,
+            "led": {i: [queries.index(query), self._searches - at] for i, (query, at) in self._led.items()},
             "unanswered": [[self._searches - at, query] for at, query in self._unanswered.items()],
         }
 
@@ -69,6 +74,8 @@ class SearchTrail:
     def from_state(cls, state: JsonObject) -> SearchTrail:
         """The trail from what `export` returned; an empty one if `state` is empty."""
         trail = cls()
-        trail._led = {str(i): (str(query), -int(ago)) for i, (query, ago) in state.get("led", {}).items()}
+        queries = [str(query) for query in state.get("queries", ())]
+        for tool_id, (query, ago) in state.get("led", {}).items():  # in older states the query itself
+            trail._led[str(tool_id)] = queries[query] if isinstance(query, int) else str(query), -int(ago)
         trail._unanswered = {-int(ago): str(query) for ago, query in state.get("unanswered", [])}
         return trail

@@ -1,0 +1,170 @@
+"""What a search of a session did, and the text that the model reads."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Literal
+
+from toolsearch.catalog.tools import Tool
+from toolsearch.search.index import Hits
+from toolsearch.session.listing import Listing
+from toolsearch.session.meta_tool import SearchRequest, schema_text, some_of
+
+__all__ = ["SearchOutcome"]
+
+
+@dataclass
+class SearchOutcome:
+    """What a search did, and the text for the model.
+
+    `names` maps tool ids to the names that the model calls; a tool of the answers that is not in it is not told.
+    """
+
+    request: SearchRequest
+    names: dict[str, str]
+    answers: list[Hits] = field(default_factory=list)
+    listings: list[Listing] = field(default_factory=list)  # of the queries that ask for names
+    listed: list[str] = field(default_factory=list)  # their texts
+    new: list[Tool] = field(default_factory=list)
+    already: list[Tool] = field(default_factory=list)
+    named: list[Tool] = field(default_factory=list)  # further ones that fit, in turn of the queries
+    left_out: list[Tool] = field(default_factory=list)
+    evicted: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+    call_tool: str | None = None  # only in "bridge": the text then shows schemas, which the model sees nowhere else
+    not_loaded: Literal["show", "run", "refuse"] = "show"  # what happens when a tool that is only named is called
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.new and not self.already
+
+    @property
+    def nearest(self) -> list[Tool]:
+        """The tools that are named because nothing fits, and are not loaded."""
+        told = {t.id for t in (*self.new, *self.already)}
+        return [t for hits in self.answers if not hits for t in hits.near if t.id in self.names and t.id not in told]
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether a query could not be run."""
+        return any(hits.problem for hits in self.answers)
+
+    @property
+    def data(self) -> dict[str, object]:
+        """The outcome for a program: tool ids and names."""
+        return {
+            "loaded": [t.id for t in self.new],
+            "already_loaded": [t.id for t in self.already],
+            "named": list(dict.fromkeys(t.id for t in (*self.named, *self.nearest))),
+            "unknown": [n for hits in self.answers for n in hits.unknown],
+            "left_out": [t.id for t in self.left_out],
+            "unloaded": list(self.evicted),
+            "degraded": list(dict.fromkeys(hits.degraded for hits in self.answers if hits.degraded)),
+        }
+
+    def line(self, tool: Tool, summary: int = 140) -> str:
+        """One tool: its name, its server, its first sentence."""
+        place = f" ({tool.server})" if tool.server else ""
+        sentence = f": {tool.summary(summary)}" if summary else ""
+        schema = f"\n  arguments: {schema_text(tool)}" if self.call_tool else ""
+        return f"- {self._name_of(tool)}{place}{sentence}{schema}"
+
+    def _name_of(self, tool: Tool) -> str:
+        return self.names.get(tool.id, tool.name)
+
+    def text(self) -> str:
+        """The answer for the model, most useful first. Every sentence says what happened and then what to do."""
+        new = {t.id for t in self.new}
+        parts = []
+        if self.new:
+            many, them = ("1 tool", "it") if len(self.new) == 1 else (f"{len(self.new)} tools", "them")
+            how = f"through {self.call_tool}" if self.call_tool else "by name from your next step on"
+            parts.append(f"Loaded {many}; call {them} {how}.")
+        listed: set[str] = set()
+        for hits in self.answers:
+            tools = [h.tool for h in hits if h.tool.id in new]
+            lines = [self.line(t) for t in tools if t.id not in listed]
+            heading = f"For {_quoted(hits.query)}:"
+            if lines:
+                parts += [*([heading] if len(self.answers) > 1 else []), *lines]
+            elif tools:
+                parts.append(f"{heading} {some_of([self._name_of(t) for t in tools], 2)}, listed above.")
+            listed |= {t.id for t in tools}
+            parts += self._shortfalls(hits)
+        if self.already:
+            how = f"call them through {self.call_tool}" if self.call_tool else "call directly"
+            parts.append(f"Already loaded, {how}: {some_of([self._name_of(t) for t in self.already], 20)}.")
+        if self.named:
+            parts.append(f"Also: {', '.join(map(self._name_of, self.named))} ({self._way_to_named()}).")
+        if caution := self.caution():
+            parts.append(caution)
+        if self.left_out:
+            parts.append(f"Also fitting, but left out to keep this short: {len(self.left_out)}. Ask more narrowly.")
+        if self.request.left_out:
+            most = len(self.request.queries)
+            parts.append(f"Queries left out: {self.request.left_out}; {most} at a time. Ask them next.")
+        if self.evicted:
+            parts.append(f"Unloaded to stay within the limit: {some_of(self.evicted, 40)}. Search again to use them.")
+        parts += self.listed
+        parts += [
+            f"The server {s[:80]!r} cannot be reached now, so its tools are missing: {why[:200]}. Try again later or "
+            "continue without them."
+            for s, why in list(self.missing.items())[:10]
+            if self._concerns(s)
+        ]
+        return "\n".join(parts)
+
+    def _way_to_named(self) -> str:
+        """How a tool that is only named is used."""
+        ways = {
+            "show": "to see its schema",
+            "run": "; if its arguments do not fit, you see its schema",
+            "refuse": "to load it",
+        }
+        return f"{self._pick()} {ways[self.not_loaded]}".replace(" ;", ";")
+
+    def _pick(self) -> str:
+        if self.not_loaded == "refuse":
+            return "search for one by its name"
+        return f"call one {f'through {self.call_tool}' if self.call_tool else 'by its name'}"
+
+    def caution(self) -> str:
+        """A warning that names the queries whose hits may not fit; empty if none is doubtful."""
+        loaded = {t.id for t in (*self.new, *self.already)}
+        answered = [hits for hits in self.answers if any(h.tool.id in loaded for h in hits)]
+        weak = [_quoted(hits.query) for hits in answered if hits.verdict == "weak"]
+        if not weak:
+            return ""
+        which = "These" if len(weak) == len(answered) else f"Those for {some_of(weak, 8)}"
+        return f"{which} may not fit: check before you call, or search in other words."
+
+    def _concerns(self, server: str) -> bool:
+        """Whether a missing server may explain why a search found too little, or is named in a query."""
+        return any(not hits or hits.verdict == "weak" for hits in self.answers) or any(
+            server.casefold() in query.casefold() for query in self.request.queries
+        )
+
+    def _shortfalls(self, hits: Hits) -> list[str]:
+        lines = []
+        nearest = [self.names[t.id] for t in hits.near if t.id in self.names and not hits]
+        near = f" Nearest: {', '.join(nearest)} ({self._pick()} if it does fit)." if nearest else ""
+        if hits.unknown:
+            quoted = ", ".join(_quoted(name) for name in hits.unknown[:10])
+            more = f" and {len(hits.unknown) - 10} more" if len(hits.unknown) > 10 else ""
+            lines.append(f"No tool is named {quoted}{more}; search by what it should do.{near}")
+        if hits.hint:
+            lines.append(hits.hint)
+        if hits.problem:
+            lines.append(hits.problem)
+        elif not hits and not hits.unknown:
+            place = f" in the category {self.request.category[:80]!r}" if self.request.category else ""
+            lines.append(
+                f"Nothing fits {_quoted(hits.query)}{place}.{near}"
+                " Try other words: what is done, to what, in which product; one capability a query."
+            )
+        return lines
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text if len(text) <= 80 else text[:79] + "…", ensure_ascii=False)
