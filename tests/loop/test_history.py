@@ -216,7 +216,7 @@ def test_a_cut_unloads_no_tool_and_makes_changed_ones_take_effect(drive: Any) ->
 
     calls = [[("tool_2", {})] for _ in range(4)]
     model = ScriptedModel([("search_tools", {"queries": ["some"]})], changed, *calls, "Done.")
-    search = ToolSearch(catalog, index, mode="append", run=lambda *_: "ran")
+    search = ToolSearch(catalog, index, mode="append", run=lambda *_: "ran", results=3)
     mine = Agent(model, search, layers=[history(8, step=0)], store=MemoryStore())
     drive(mine, "Use some", conversation_id="s")
     for request in model.requests[1:]:

@@ -55,7 +55,7 @@ def test_D15_a_search_adds_as_much_late_in_a_conversation_as_early() -> None:
     assert late < 1.3 * early
     assert max(sizes[1:]) < 3_000
     whole = [len(json.dumps(fact)) for fact in in_the_old_form(store)]
-    assert sum(map(len, map(json.dumps, store.load("s")))) < sum(whole) / 8
+    assert sum(map(len, map(json.dumps, store.load("s")))) < sum(whole) / 7
 
 
 def test_D15_a_replay_has_the_session_of_the_live_conversation() -> None:

@@ -142,7 +142,7 @@ def test_the_caution_says_which_query_it_is_for() -> None:
 
 def test_where_calls_of_what_is_not_loaded_are_refused_the_nearest_are_to_be_searched_for() -> None:
     answer = answered(0.05, answerable=0.05, not_loaded="refuse")
-    assert "Nearest: open_ticket (search for one by its name)." in answer
+    assert "Nearest: open_ticket (search for one by its name if it does fit)." in answer
 
 
 def test_a_model_is_told_that_nothing_fits_and_may_take_the_nearest_by_name() -> None:

@@ -50,7 +50,7 @@ def search_tool(
             "description": "One short query per capability: action and object, as in "
             '["create calendar event", "send message to channel"]. An exact tool name works too.',
         },
-        "limit": {"type": "integer", "description": "Tools to load per query; the default is usually right."},
+        "limit": {"type": "integer", "description": "Tools per query; the default is usually right."},
     }
     if categories:
         few = {"enum": list(categories)} if len(categories) <= MOST_NAMED else {}

@@ -383,7 +383,7 @@ class Session:
             self._tools.restore(state)
             self._searching.restore(state)
             self._instructions.restore(state)
-        except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise StateError(f"this is not an exported session: {type(error).__name__}: {error}") from None
 
     def __repr__(self) -> str:

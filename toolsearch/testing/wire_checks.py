@@ -107,7 +107,7 @@ def _are(kind: type, values: object) -> bool:
 
 def _search() -> tuple[ToolSearch, list[str]]:
     index = FixedIndex({})
-    search = ToolSearch(_TOOLS, index=index, mode="append")
+    search = ToolSearch(_TOOLS, index=index, mode="append", results=50)
     ids = [tool.id for tool in search.catalog]
     index.answers |= {"first": ids[:1], "all": ids[1:]}
     return search, ids
