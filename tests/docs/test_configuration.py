@@ -40,7 +40,6 @@ def test_the_variable_is_the_one_that_is_read(name: str) -> None:
         "mode": "static",
         "not_loaded": "run",
         "answer_tokens": "400",
-        "results_floor": "2",
         "examples": "author",
         "sure_from": "0.9",
         "nothing_below": "0.1",

@@ -19,10 +19,10 @@ __all__ = [
     "MOST_NAMED",
     "SearchRequest",
     "bridge_tool",
-    "some_of",
     "read_request",
     "schema_text",
     "search_tool",
+    "some_of",
 ]
 
 MORE = 5  # tools that a search loads beyond the setting `results`, if it is asked again or for more
