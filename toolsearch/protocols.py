@@ -70,8 +70,9 @@ class Scored:
 class Ranking(list[Scored]):
     """What an index may return in place of a plain list, to say something about the whole search.
 
-    `answerable` is P(some tool can do it), if known. `degraded` says which part of the index was not used, and why.
-    `hint` says why the answer tells little, and how to ask better.
+    `answerable` is P(some tool can do it), if known. `near` are the ids of the tools nearest to the query, best first,
+    whether they are hits or not. `degraded` says which part of the index was not used, and why. `hint` says why the
+    answer tells little, and how to ask better.
     """
 
     def __init__(
@@ -79,11 +80,13 @@ class Ranking(list[Scored]):
         scored: Iterable[Scored] = (),
         *,
         answerable: float | None = None,
+        near: Iterable[str] = (),
         degraded: str | None = None,
         hint: str | None = None,
     ) -> None:
         super().__init__(scored)
         self.answerable = answerable
+        self.near = tuple(near)
         self.degraded = degraded
         self.hint = hint
 

@@ -10,11 +10,13 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from toolsearch.protocols import Matched, Ranking, Scored
 from toolsearch.search import Fit
 from toolsearch.search.confidence import DEPTH
+from toolsearch.search.index import NEAREST
 from toolsearch_indexes.bm25f import PEAK, rarity
 from toolsearch_indexes.query import ReadQuery
 from toolsearch_indexes.text import ACTIONS
@@ -53,23 +55,30 @@ class Candidate:
 
 
 def with_confidence(
-    candidates: Sequence[Candidate], limit: int, fit: Fit | None, tools: int, degraded: str | None = None
+    candidates: Sequence[Candidate],
+    limit: int,
+    fit: Fit | None,
+    tools: int,
+    *,
+    near: Iterable[str],
+    degraded: str | None = None,
 ) -> Ranking:
     """The first `limit` candidates, with their confidence if there is a fit.
 
-    Pass at least `DEPTH` candidates, if there are as many. Where so few `tools` were searched that there are no ten
-    hits, their absence says nothing against the hits there are: the missing ones count as if they were as likely as
-    usual.
+    `near` are the ids of the nearest tools, whether there is evidence for them or not. Pass at least `DEPTH`
+    candidates, if there are as many. Where so few `tools` were searched that there are no ten hits, their absence says
+    nothing against the hits there are: the missing ones count as if they were as likely as usual.
     """
     limit = max(limit, 0)
     shown = candidates[:limit]
     if fit is None:
-        return Ranking((Scored(c.id, c.score, c.matched, None, c.signals) for c in shown), degraded=degraded)
+        hits = (Scored(c.id, c.score, c.matched, None, c.signals) for c in shown)
+        return Ranking(hits, near=islice(near, NEAREST), degraded=degraded)
     relevant = [fit.relevant(each.signals) for each in candidates[: max(limit, DEPTH)]]
     hits = (Scored(c.id, c.score, c.matched, p, c.signals) for c, p in zip(shown, relevant, strict=False))
     absent = USUAL_BEHIND * max(relevant, default=0.0) * max(0.0, 1 - tools / FEWEST)
     answerable = fit.answerable(relevant + [absent] * (DEPTH - len(relevant)) if relevant else [])
-    return Ranking(hits, answerable=answerable, degraded=degraded)
+    return Ranking(hits, answerable=answerable, near=islice(near, NEAREST), degraded=degraded)
 
 
 def count_searched(tools: int, among: AbstractSet[str] | None) -> int:

@@ -10,14 +10,14 @@ from __future__ import annotations
 import logging
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from toolsearch.catalog import Tool
 from toolsearch.errors import QueryError, SetupError
 from toolsearch.protocols import Ranking, Scored
-from toolsearch.search.index import QUERY_CHARACTERS
+from toolsearch.search.index import NEAREST, QUERY_CHARACTERS
 from toolsearch.support.checks import number
 from toolsearch_indexes.document import texts
 from toolsearch_indexes.encoders import Encoder
@@ -161,16 +161,20 @@ class HybridIndex:
             whole, *_ = by_words
             candidates = self._words.candidates(whole.hits, limit, among)
             degraded = f"searched by words only: {type(error.__cause__).__name__}"
-            return with_confidence(candidates, limit, shipped_fit(self._words.name), searched, degraded)
-        candidates = add_rank_signals(self._blend(query, by_both, limit), searched)
+            fit = shipped_fit(self._words.name)
+            return with_confidence(candidates, limit, fit, searched, near=whole.hits.near, degraded=degraded)
+        scores = self._scores(by_both)
+        candidates = add_rank_signals(self._blend(query, by_both, scores, limit), searched)
+        near = [tool_id for _, tool_id in best(scores, NEAREST)]
         # It was fitted to the scores of the default weight.
         fit = self._vectors.fit(self.name) if self._weight == KEYWORD_WEIGHT else None
         waiting = {tool_id for tool_id in list(self._waiting) if among is None or tool_id in among}
         if not waiting:
-            return with_confidence(candidates, limit, fit, searched)
+            return with_confidence(candidates, limit, fit, searched, near=near)
         tools, they = ("1 tool is", "it") if len(waiting) == 1 else (f"{len(waiting)} tools are", "they")
         degraded = f"{tools} searched by words only: {they} could not be encoded"
-        return _without_confidence(with_confidence(candidates, limit, fit, searched, degraded), waiting)
+        ranking = with_confidence(candidates, limit, fit, searched, near=near, degraded=degraded)
+        return _without_confidence(ranking, waiting)
 
     @property
     def encoder(self) -> Encoder:
@@ -198,7 +202,9 @@ class HybridIndex:
             for text, row in zip(by_words, cosines[: len(by_words)].tolist(), strict=True)
         ]
 
-    def _blend(self, query: str, by_both: Sequence[_TextHits], limit: int) -> list[Candidate]:
+    def _blend(
+        self, query: str, by_both: Sequence[_TextHits], scores: Mapping[str, float], limit: int
+    ) -> list[Candidate]:
         """The tools that words or meaning speak for, best first."""
         close = {
             tool_id
@@ -208,7 +214,6 @@ class HybridIndex:
         }
         # Of the texts whose words find a tool, the first says how it matched.
         reads: dict[str, ReadQuery] = {i: text.words.query for text in reversed(by_both) for i in text.words.scores}
-        scores = self._scores(by_both)
         whole, *_ = by_both
         word_signals, usual = self._words.signals(whole.words), usual_cosine(whole.cosines.values())
         by_meaning = (meaning_match(query),)
@@ -280,7 +285,7 @@ def _without_confidence(hits: Ranking, ids: AbstractSet[str]) -> Ranking:
     if not any(hit.id in ids for hit in hits):
         return hits
     doubted = (replace(hit, confidence=None) if hit.id in ids else hit for hit in hits)
-    return Ranking(doubted, degraded=hits.degraded)
+    return Ranking(doubted, near=hits.near, degraded=hits.degraded)
 
 
 def _listed(ids: Iterable[str]) -> str:

@@ -36,6 +36,7 @@ class WordHits:
 
     query: ReadQuery
     scores: dict[str, float]
+    near: list[str]  # the tools that hold a word of the query, best first
 
 
 class KeywordIndex:
@@ -86,7 +87,8 @@ class KeywordIndex:
         with self._lock:
             hits = self.look_up(query, max(limit, DEPTH), among)
             candidates = self.candidates(hits, limit, among)
-            return with_confidence(candidates, limit, shipped_fit(self.name), self._count_searched(among))
+            fit, searched = shipped_fit(self.name), self._count_searched(among)
+            return with_confidence(candidates, limit, fit, searched, near=hits.near)
 
     def look_up(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> WordHits:
         """As `search`, for an index that blends these scores with others."""
@@ -95,9 +97,10 @@ class KeywordIndex:
             read = read_query(query, self._holders, len(tools), self._vocabulary)
             weights = read.finding
             top = self._postings.top(weights, limit, among, read.supporting) if weights else []
+            near = [tool_id for _, tool_id in top]
             if read.is_known and not read.name:  # one word is enough then, and every tool with a score holds one
-                return WordHits(read, {tool_id: score for score, tool_id in top})
-            return WordHits(read, {tool_id: score for score, tool_id in top if read.evidence(tools[tool_id])})
+                return WordHits(read, {tool_id: score for score, tool_id in top}, near)
+            return WordHits(read, {tool_id: score for score, tool_id in top if read.evidence(tools[tool_id])}, near)
 
     def candidates(self, hits: WordHits, limit: int, among: AbstractSet[str] | None) -> list[Candidate]:
         """The hits of `look_up` with their signals, and the first `limit` with the words that matched."""

@@ -97,7 +97,7 @@ class VectorIndex:
         searched = count_searched(tools, among)
         near = self._near if counts else least_cosine_alone(self._near_alone, searched)
         close = dict(zip(ids, cosines[0].tolist(), strict=True))
-        ranked = sorted((-cosine, i) for i, cosine in close.items() if cosine >= near and cosine > 0)
+        ranked = sorted((-cosine, i) for i, cosine in close.items() if cosine > 0)
         usual, sense = usual_cosine(close.values()), (meaning_match(query),)
         hits = [
             Candidate(
@@ -108,8 +108,10 @@ class VectorIndex:
                 | shared_signals(query_words, counts, self._words.get(i, frozenset()), tools),
             )
             for cosine, i in ranked[: max(limit, DEPTH)]
+            if -cosine >= near
         ]
-        return with_confidence(add_rank_signals(hits, searched), limit, self._vectors.fit(self.name), searched)
+        fit, nearest = self._vectors.fit(self.name), [i for _, i in ranked]
+        return with_confidence(add_rank_signals(hits, searched), limit, fit, searched, near=nearest)
 
     @property
     def encoder(self) -> Encoder:

@@ -204,6 +204,7 @@ class WordEngine(ABC, Generic[S]):
     ) -> list[Scored]:
         """Those of the ranked tools, best first, that have evidence, with their confidence."""
         signals = WordSignals(read, tools)
+        ranked = list(ranked)
         candidates = [
             Candidate(
                 each.id,
@@ -215,4 +216,7 @@ class WordEngine(ABC, Generic[S]):
             if (words := read.evidence(each.fields))
         ]
         searched = count_searched(tools, among)
-        return with_confidence(add_rank_signals(candidates, searched), limit, shipped_fit(self.name), searched)
+        near = [each.id for each in ranked]
+        return with_confidence(
+            add_rank_signals(candidates, searched), limit, shipped_fit(self.name), searched, near=near
+        )

@@ -792,3 +792,114 @@ def test_a_large_catalog_is_searched_like_a_small_one(backend: str) -> None:
     assert ids(find(catalog, index, "replace the secret in the vault", 3))[0] == "rotate_api_key"
     assert ids(find(catalog, index, "rotate.*key|vault", 3))[0] == "rotate_api_key"
     assert len(find(catalog, index, " ".join(sounds[:20]), 7)) == 7
+
+
+# -- words that look like names, and what is near --------------------------------------------------------------------
+
+LOOK_LIKE_NAMES = [
+    tool("MP4", "Converts a video into another format"),
+    tool("GitHub", "Opens a project page"),
+    tool("IoT", "Reads sensors"),
+    tool("v1", "Old version of everything"),
+    tool("us", "Facts about a country"),
+    tool("auto-complete", "Guesses the end of an address"),
+    tool("pre_match", "Odds before kick-off"),
+    tool("covid19", "Counts of infections"),
+    tool("youTube", "Plays films"),
+    tool("node_js", "Runs a script"),
+    tool("make_call", "Rings a telephone"),
+]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "cut the MP4 at two minutes",
+        "which repositories on GitHub have stars",
+        "secure my IoT devices at home",
+        "is v1 still supported by them",
+        "population of the U.S. in 1990",
+        "turn on auto-complete in my editor",
+        "what was the pre-match interview about",
+        "how many had COVID-19 last week",
+        "find a film on YouTube",
+        "install node.js on my laptop",
+        "a make-call or buy decision",
+        "the covid.19 page",
+    ],
+)
+def test_a_word_of_a_sentence_that_looks_like_a_name_is_no_exact_hit(query: str) -> None:
+    """A word in capitals, with a digit, a dot or a hyphen is one that people write: it is found, but not certain."""
+    hits = search("keyword", LOOK_LIKE_NAMES, query)
+    assert not [hit.tool.id for hit in hits if hit.exact]
+
+
+@pytest.mark.parametrize(
+    "query", ["MP4", "mp4", "github", "U.S.", "auto-complete", "pre-match", "COVID-19", "select:v1"]
+)
+def test_the_same_word_alone_names_its_tool(query: str) -> None:
+    hits = search("keyword", LOOK_LIKE_NAMES, query)
+    assert hits[0].exact
+    assert hits.verdict == "found"
+
+
+def test_in_a_list_of_names_it_is_one() -> None:
+    hits = search("keyword", LOOK_LIKE_NAMES, "MP4, GitHub, v1")
+    assert {hit.tool.id for hit in hits if hit.exact} == {"MP4", "GitHub", "v1"}
+
+
+@pytest.mark.parametrize(
+    ("made", "query"),
+    [
+        (tool("create_issue"), "call create_issue for this bug"),
+        (tool("create_issue"), "call CREATE_ISSUE, please"),
+        (tool("create-issue"), "call create_issue for this bug"),
+        (tool("getWeather"), "run getWeather for Paris"),
+        (tool("get_weather"), "run getWeather for Paris"),
+        (tool("GetUserById"), "run GetUserById with 7"),
+        (tool("files.read"), "what does files.read take?"),
+        (tool("find-flaky-tests"), "run find-flaky-tests on circleci"),
+        (tool("send_message", server="slack"), "use mcp__slack__send_message now"),  # J29
+        (tool("send", server="slack"), "use slack/send now"),
+        (tool("send", server="slack"), "use slack__send now"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_name_that_is_no_word_is_an_exact_hit_in_a_sentence_too(made: dict[str, Any], query: str) -> None:
+    hits = search("keyword", [made, tool("other", "Does other things")], query)
+    assert hits[0].exact
+    assert hits[0].tool.name == made["name"]
+
+
+@pytest.mark.parametrize("name", ["_", "🎲", "c++", "c#", "c"])
+def test_a_name_of_signs_is_found_by_itself(name: str) -> None:
+    """K06: and of names that differ in signs the one that was asked for goes first."""
+    tools = [tool(each) for each in ("_", "🎲", "c++", "c#", "c")]
+    for query in (name, f"select:{name}"):
+        assert ids(search("keyword", tools, query))[0] == name
+
+
+VERBS_AND_NOUNS = [
+    tool(f"{verb}_{noun}", f"{verb.title()} a {noun}.")
+    for verb in ("create", "delete", "list", "update")
+    for noun in ("issue", "pipeline", "page", "user", "file", "event")
+]
+
+
+@pytest.mark.parametrize("index", ["keyword", "hybrid", "vector", "whoosh", "tantivy", "faiss"])
+def test_where_nothing_fits_up_to_ten_tools_are_named_by_the_ranking_of_the_index(index: str) -> None:
+    """A search is never a dead end: what holds a word of the query, or is near in meaning, is named."""
+    found = ToolSearch(VERBS_AND_NOUNS, index, nothing_below=0.8).find("frobnicate the blorptious pipeline of widgets")
+    assert found.verdict == "none"
+    assert len(found) == 0
+    assert 4 <= len(found.near) <= 10
+    assert "pipeline" in found.near[0].name
+
+
+def test_what_a_caller_may_not_see_is_not_named_either() -> None:
+    mine = frozenset(t["name"] for t in VERBS_AND_NOUNS if "pipeline" not in t["name"])
+    catalog = Catalog(VERBS_AND_NOUNS)
+    index = KeywordIndex()
+    index.add(list(catalog))
+    for query in ("frobnicate the blorptious pipeline of widgets", "delete cache of dns resolver on router"):
+        assert {t.id for t in find(catalog, index, query, 5, mine, nothing_below=0.9).near} <= mine

@@ -29,6 +29,7 @@ __all__ = ["Hit", "Hits", "find", "open_index"]
 
 QUERY_CHARACTERS = 2_000  # a longer query is cut before anything reads it
 MOST_HITS = 100
+NEAREST = 10  # tools that are named where nothing fits
 CROWDED_FACTOR = 4  # times the limit: how many hits are asked for first where like tools crowd out the rest
 
 
@@ -52,11 +53,11 @@ class Hit:
 class Hits(Sequence[Hit]):
     """The answer to one query: the hits, best first, and what to know where they fall short.
 
-    `unknown` are names in the query that no visible tool has. `near` are the nearest tools when nothing fits: the best
-    of the search, or else those with similar names. `problem` says why the query could not be run, `degraded` which
-    part of the index did not take part, and why, `hint` how to ask better where the hits say little. `verdict` sums up
-    the confidences: "found", "weak" (the hits may not fit), "none" (there are no hits), or None for an index without
-    confidences. See `search.confidence`.
+    `unknown` are names in the query that no visible tool has. `near` are up to ten tools where nothing fits: the
+    nearest by the ranking of the index, or else those with similar names. `problem` says why the query could not be
+    run, `degraded` which part of the index did not take part, and why, `hint` how to ask better where the hits say
+    little. `verdict` sums up the confidences: "found", "weak" (the hits may not fit), "none" (there are no hits), or
+    None for an index without confidences. See `search.confidence`.
     """
 
     query: str
@@ -151,11 +152,12 @@ def find(
             degraded, hint = whole.degraded, whole.hint
             outcome = outcome or verdict([h.confidence for h in others], whole.answerable, sure_from, nothing_below)
             if outcome == "none":
-                others, near = [], tuple(hit.tool for hit in others[:3])
+                ids = whole.near or [each.id for each in scored]
+                near, others = _visible(tools, ids, among)[:NEAREST], []
             hits += others[: most - len(hits)]
         except QueryError as error:
             problem = str(error)
-    near = near if hits or near else tuple(_near(tools, names.unknown or (text,), among))
+    near = near if hits or near else _similar(tools, names.unknown or (text,), among)
     problem = None if hits else problem
     return Hits(text, tuple(hits), names.unknown, near, problem, index.name, degraded, outcome, hint)
 
@@ -209,11 +211,17 @@ def clamped(limit: object, least: int = 1, most: int = MOST_HITS, default: int =
     return max(least, min(most, number))
 
 
-def _near(roster: Roster, names: Sequence[str], among: AbstractSet[str] | None) -> list[Tool]:
+def _visible(roster: Roster, ids: Iterable[str], among: AbstractSet[str] | None) -> tuple[Tool, ...]:
+    """The tools of these ids that there are and that the caller may see, each once."""
+    tools = {i: roster.get(i) for i in ids if among is None or i in among}
+    return tuple(tool for tool in tools.values() if tool is not None)
+
+
+def _similar(roster: Roster, names: Sequence[str], among: AbstractSet[str] | None) -> tuple[Tool, ...]:
     """The tools with the names most like these, three in all, the best for each name first."""
     lists = [roster.near(name, 3, among) for name in names[:3]]
     tools = {t.id: t for place in zip_longest(*lists) for t in place if t is not None}
-    return list(tools.values())[:3]
+    return tuple(tools.values())[:3]
 
 
 def _hits_in(tools: Roster, scored: Iterable[Scored], among: AbstractSet[str] | None, seen: set[str]) -> list[Hit]:
@@ -237,6 +245,9 @@ _SELECT = re.compile(r"\s*select\s*:", re.IGNORECASE)
 _SEPARATORS = re.compile(r"[\s,;]+")
 _LIST = re.compile(r"[^\s,;]+(?:\s*[,;]\s*[^\s,;]+)+[\s,;]*")  # single words between commas
 _HUMP = re.compile(r"[a-z0-9][A-Z]|[^\W_][_./:-]+[^\W_]|[A-Za-z][0-9]")
+# In a sentence `GitHub`, `v1` and `auto-complete` are words. No word is `create_issue`, `getUser` or `GetUserById`.
+_NO_WORD = re.compile(r"[^\W_]_+[^\W_]|\A(?:[a-z]{2,}\d*(?:[A-Z]+[a-z]+\d*)+|(?:[A-Z][a-z]+\d*){3,})\Z")
+_SIGNED = re.compile(r"[^\W_][./:]+[^\W_]|-.+-")  # `files.read`, `find-flaky-tests`: names if a tool has the same signs
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +262,9 @@ class _Names:
 def _names_in(roster: Roster, query: str, among: AbstractSet[str] | None) -> _Names:
     """The names in a query.
 
-    `select:a,b` is a list of names; so is `a, b` if each is a tool's or at least written like a name. Elsewhere a word
-    counts as a name if it is written like one (`create_issue`, `getWeather`, `files.read`), or if the whole query,
-    spaces aside, is one.
+    `select:a,b` is a list of names; so is `a, b` if each is a tool's or at least written like a name. Otherwise the
+    whole query, spaces aside, may be a name; in a sentence only a word is that nobody writes for anything else. A tool
+    called `GitHub` or `auto-complete` is found by its words there, as any other.
     """
 
     def visible(name: str) -> list[Tool]:
@@ -272,7 +283,14 @@ def _names_in(roster: Roster, query: str, among: AbstractSet[str] | None) -> _Na
         if any(every.values()) and all(tools or w in likely for w, tools in every.items()):
             unknown = tuple(w for w, tools in every.items() if not tools)
             return _Names(_distinct(every), unknown, only=not unknown)
-    return _Names(_distinct(likely))
+    return _Names(_distinct({w: [t for t in tools if _names_only(w, t)] for w, tools in likely.items()}))
+
+
+def _names_only(word: str, tool: Tool) -> bool:
+    """Whether a word of a sentence that is a tool's name can hardly be anything else."""
+    if _NO_WORD.search(word):
+        return True
+    return bool(_SIGNED.search(word)) and word.casefold() in (tool.id.casefold(), tool.name.casefold())
 
 
 def _distinct(by_name: Mapping[str, Iterable[Tool]]) -> tuple[Tool, ...]:
