@@ -4,12 +4,13 @@ It knows which tools are right, and never calls another one. So this compares wh
 search finds the right tools; it does not compare how well a model reads long lists of tools.
 
 With search, a turn goes like this: the model calls the tools that are loaded already, those that came with the user's
-message (the setting `preselect`) among them. For the rest it makes one search
-call, with a query for each capability. If an answer only names a right tool, the model recognises it with a given
-probability; then it calls the tool by this name, which loads it, and calls it again with arguments that fit. A miss
-costs a second search with the same words and the larger limit, and a third with the content words alone; then the
-model says that it cannot do it. In static mode, every definition is in every request, and the right tool is called at
-once. A request that no tool can meet costs one search, and then the answer that no tool can do it.
+message (the setting `preselect`) among them. For the rest it makes one search call, with a query for each capability.
+If an answer only names a right tool, the model recognises it with a given probability; then it calls the tool by this
+name, which loads it, and calls it again with arguments that fit. A right name in the directory of the instructions is
+recognised as often, and loaded by a query for this name. A miss costs a second search with the same words and a larger
+limit, and a third with the content words alone; then the model says that it cannot do it. In static mode, every
+definition is in every request, and the right tool is called at once. A request that no tool can meet costs one search,
+and then the answer that no tool can do it.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ __all__ = ["RECOGNISED", "PlayedConversation", "PlayedTurn", "answer", "play"]
 RECOGNISED = 0.7  # how often a model takes a right tool of which it has read only the name: a guess, not measured
 
 SYSTEM = "You are a helpful assistant. Use the tools to do what the user asks. Be brief, and say what you did."
-MORE = 20  # tools that a second search asks for: more than it gets
+MORE = 20  # tools that a second search asks for; it gets fewer
 DONE = "Done. I have taken care of it; the details are in the result above. Tell me if you want anything changed."
 NO_TOOL = "I am sorry: none of my tools can do this, so I have not done it. Is there something else I can help with?"
 # What every tool returns: about sixty tokens, like a small record.
@@ -112,9 +113,16 @@ class _ModelSession:
         self.can_call: frozenset[str] = frozenset()
         self.named: set[str] = set()  # ids of tools of which the model has read the name, but no schema
         self._form, self._meter = form, meter
-        self._system = "\n\n".join(filter(None, (SYSTEM, self.session.instructions())))
+        instructions = self.session.instructions()
+        self.listed = self._listed(instructions) if self.session.has_directory else frozenset[str]()
+        self._system = "\n\n".join(filter(None, (SYSTEM, instructions)))
         self._messages: list[dict[str, Any]] = []
         self._before: dict[str, Any] | None = None
+
+    def _listed(self, instructions: str) -> frozenset[str]:
+        """The ids of the tools whose names stand in the instructions."""
+        words = {*re.findall(r"[\w.-]+", instructions)}
+        return frozenset(tool.id for tool in self.search.catalog if self.search.catalog.provider_name(tool.id) in words)
 
     def user(self, text: str) -> None:
         self._messages.append(self._form.user_message(text + self.session.preselect(text)))
@@ -198,22 +206,23 @@ def _missing(talk: _ModelSession, case: Case) -> list[int]:
 
 
 def _load_by_name(talk: _ModelSession, case: Case, recognised: float) -> set[str]:
-    """Calls needed tools by names that the model has read and recognises, without arguments: it knows no schema.
+    """Loads needed tools by names that the model has read and recognises.
 
-    That loads them. Returns the ids of those that ran all the same, which takes `not_loaded="run"`.
+    A name of the directory is searched; one of an answer is called, without arguments as no schema is known. Returns
+    the ids of the tools that ran all the same, which takes `not_loaded="run"`.
     """
     known: dict[str, None] = {}
     for at in _missing(talk, case):
-        named = next((i for i in case.gold[at] if i in talk.named), None)
+        named = next((i for i in case.gold[at] if i in talk.named or i in talk.listed), None)
         if named is not None and random.Random(f"{case.id} {at}").random() < recognised:
             known[named] = None
     if not known:
         return set()
-    talk.named -= known.keys()
-    settings = talk.search.settings
-    if settings.not_loaded == "refuse":
-        _search(talk, [f"select:{','.join(known)}"])
+    if talk.search.settings.not_loaded == "refuse" or talk.listed.intersection(known):
+        names = map(talk.search.catalog.provider_name, known)
+        _search(talk, [f"select:{','.join(names)}"])
         return set()
+    talk.named -= known.keys()
     results = talk.call([_call_of(talk, tool_id, {}) for tool_id in known])
     return {tool_id for tool_id, result in zip(known, results, strict=True) if result.ok}
 

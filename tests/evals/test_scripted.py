@@ -85,3 +85,14 @@ def test_the_same_cases_are_recognised_in_every_mode() -> None:
     by_mode = [[played([case], 0.5, mode=mode).turns[0].searches for case in cases] for mode in ("append", "bridge")]
     assert by_mode[0] == by_mode[1]
     assert 5 < by_mode[0].count(1) < 25
+
+
+@pytest.mark.parametrize("mode", ["append", "bridge"])
+def test_a_right_name_in_the_directory_is_loaded_without_a_search_by_words(mode: str) -> None:
+    case = needs("desk/tool_f", "desk/tool_e")
+    (turn,) = played([case], 1.0, mode=mode, directory=10).turns
+    assert (turn.served, turn.searches, turn.requests) == (True, 1, 3)
+    (turn,) = played([case], 0.0, mode=mode, directory=10).turns
+    assert turn.searches == 2
+    (turn,) = played([case], 1.0, mode=mode, directory=3).turns
+    assert turn.searches == 1 + 1, "a directory of servers names no tool"
