@@ -29,7 +29,7 @@ def measured(plan: SweepPlan, tokenizers: Mapping[str, str]) -> tuple[str, ...]:
         (
             "With search, the model calls what is loaded already, and searches for the rest with the case's own "
             "words (one query a step where the case has steps). A right tool that an answer only names is recognised "
-            f"in {plan.recognised:.0%} of the cases, and loaded by its name. A miss costs a second search with the "
+            f"in {plan.recognised:.0%} of the cases, and loaded by its name. A miss costs a second search with a "
             "larger limit and a third with the content words alone; then the turn has failed. An unanswerable "
             "request costs one search."
         ),
