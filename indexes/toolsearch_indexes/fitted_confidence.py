@@ -119,8 +119,9 @@ class WordSignals:
         floor = math.log((FEWEST + 1) / (tools + 1)) if tools < FEWEST else 0.0
         never = math.log(2 * (max(tools, FEWEST) + 1))  # the rarity of a word that no tool holds
         self._rarities = {word: query.weights[word] + share * floor for word, share in query.wanted.items()}
-        self._wanted, self._stands_for = query.wanted, query.stands_for
-        known = sum(self._best(self._rarities))
+        self._wanted, own = query.wanted, query.stands_for.get
+        self._terms = [(word, own(word, word), rare) for word, rare in self._rarities.items()]
+        known = sum(self._best(self._rarities).values())
         self._total = known + query.unknown * never
         self._strongest = PEAK * query.weight * self._total / known if known else 0.0
         self._words = len(query.words)
@@ -132,15 +133,12 @@ class WordSignals:
         `words` are those the tool holds, or at least those of them that the query looks for; `name` are the words of
         its base name.
         """
-        rarities = self._rarities
-        shared = [word for word in rarities if word in words]
-        best = self._best(shared) if self._stands_for else [rarities[word] for word in shared]
+        rarities, best = self._rarities, self._best(words)
         actions_in_name = ACTIONS.intersection(name)
-        done = [self._stands_for.get(word, word) for word in shared]
-        other_action = self._actions and self._actions.isdisjoint(done)
+        other_action = self._actions and self._actions.isdisjoint(best)
         action_unasked = actions_in_name and actions_in_name.isdisjoint(rarities)
         return {
-            "held": sum(best) / self._total if self._total else 0.0,
+            "held": sum(best.values()) / self._total if self._total else 0.0,
             "words": math.log1p(len(best)),
             "missing": math.log1p(max(0, self._words - len(best))),
             "strength": score / self._strongest if self._strongest else 0.0,
@@ -149,13 +147,13 @@ class WordSignals:
             "action unasked": 1.0 if action_unasked else 0.0,
         }
 
-    def _best(self, words: Iterable[str]) -> list[float]:
-        """The rarity of each word, of a word and its synonyms the best."""
+    def _best(self, words: Collection[str]) -> dict[str, float]:
+        """The words of the query that these hold, or stand for, and the rarity of each, that of the rarest for it."""
         best: dict[str, float] = {}
-        for word in words:
-            own = self._stands_for.get(word, word)
-            best[own] = max(best.get(own, 0.0), self._rarities[word])
-        return list(best.values())
+        for word, own, rare in self._terms:
+            if word in words and rare > best.get(own, -1.0):
+                best[own] = rare
+        return best
 
 
 def shared_signals(

@@ -87,9 +87,8 @@ class DictPostings:
             left -= peak
         for word, weight in support.items():
             holders = self.words[word]
-            for i in holders if len(holders) < len(scores) else scores:
-                if i in scores and i in holders:
-                    scores[i] += weight * holders[i]
+            for i in holders.keys() & scores.keys():
+                scores[i] += weight * holders[i]
         return best(_allowed(scores, among), limit)
 
 

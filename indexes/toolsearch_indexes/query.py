@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import lru_cache
 from itertools import pairwise
 
 from toolsearch.protocols import Matched
@@ -88,7 +89,12 @@ class ReadQuery:
         for word in words:
             typed = self.typed.get(word, word)
             found[typed] = found.get(typed, 0) | fields[word]
-        return tuple(Matched(typed, fields_of(bits)) for typed, bits in found.items())
+        return tuple([_matched(typed, bits) for typed, bits in found.items()])
+
+
+@lru_cache(maxsize=4096)
+def _matched(word: str, bits: int) -> Matched:
+    return Matched(word, fields_of(bits))
 
 
 def read_query(query: str, holders: Callable[[str], int], tools: int, vocabulary: Vocabulary) -> ReadQuery:
@@ -116,7 +122,7 @@ def read_query(query: str, holders: Callable[[str], int], tools: int, vocabulary
             replaced[word] = tuple(guesses) or synonyms.instead.get(word, ())
     name = _name(words, wanted, replaced, holders)
     stands_for = {word: own for word, own in synonyms.stands_for.items() if word not in wanted}
-    weights = {word: share * rarity(holders(word), tools) for word, share in wanted.items()}
+    weights = {word: share * rarity(counts.get(word) or holders(word), tools) for word, share in wanted.items()}
     for word, own in stands_for.items():
         share = wanted[word] = synonyms.shares[word]
         weights[word] = share * min(rarity(holders(word), tools), weights.get(own, math.inf))
@@ -213,7 +219,7 @@ def _count_words(words: Iterable[str]) -> float:
     In a script without spaces most pairs of characters lie across two words or in endings, so three pairs count as one
     word.
     """
-    return sum(1 / 3 if is_unspaced(word) else 1 for word in words)
+    return sum([1 if word.isascii() or not is_unspaced(word) else 1 / 3 for word in words])
 
 
 def _is_meaningful(word: str) -> bool:

@@ -32,10 +32,10 @@ class Synonym:
 
 def find_synonyms(words: Sequence[str]) -> list[tuple[tuple[str, ...], tuple[Synonym, ...]]]:
     """The forms among these stems in order, of one word or of several neighbours, each with its synonyms."""
-    table, starts = _synonyms(), _starts()
+    table, lengths = _synonyms(), _lengths()
     found = []
     for at, word in enumerate(words):
-        for length in range(1, LONGEST + 1 if word in starts else 2):
+        for length in lengths.get(word, ()):
             form = tuple(words[at : at + length])
             if len(form) == length and form in table:
                 found.append((form, table[form]))
@@ -55,9 +55,13 @@ def _synonyms() -> dict[tuple[str, ...], tuple[Synonym, ...]]:
 
 
 @cache
-def _starts() -> frozenset[str]:
-    """The first words of the forms of several words."""
-    return frozenset(form[0] for form in _synonyms() if len(form) > 1)
+def _lengths() -> dict[str, tuple[int, ...]]:
+    """The first words of the forms, and how many words the forms with each have."""
+    lengths: dict[str, set[int]] = {}
+    for form in _synonyms():
+        if 0 < len(form) <= LONGEST:
+            lengths.setdefault(form[0], set()).add(len(form))
+    return {word: tuple(sorted(of_word)) for word, of_word in lengths.items()}
 
 
 def _stems(form: str) -> tuple[str, ...]:
