@@ -276,6 +276,8 @@ def _names_in(roster: Roster, query: str, among: AbstractSet[str] | None) -> _Na
         return _Names(_distinct(selected), tuple(n for n, tools in selected.items() if not tools), only=bool(names))
     if whole := visible(query):
         return _Names(tuple(whole))
+    if not _HUMP.search(query) and "," not in query and ";" not in query:  # as in most queries
+        return _Names()
     words = dict.fromkeys(w for w in (w.strip("\"'`()[]{}<>.:!?") for w in _SEPARATORS.split(query)) if w)
     likely = {w: visible(w) for w in words if _HUMP.search(w)}
     if _LIST.fullmatch(query):
