@@ -6,12 +6,15 @@ import threading
 from array import array
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
 
 from toolsearch_indexes.stem import LONGEST, stem
 from toolsearch_indexes.text import STOP_WORDS
 
-__all__ = ["Vocabulary"]
+__all__ = ["Vocabulary", "common_words"]
 
+COMMON_WORDS = Path(__file__).with_name("common_words.txt")
 REPAIRS_KEPT = 1_000
 MORE = 1_000  # words that are kept outside a table before it is built again
 
@@ -60,7 +63,8 @@ class Vocabulary:
 
         One edit (insertion, deletion, replacement, swap of neighbours) is forgiven from four letters on, two edits from
         nine letters on. The first letter is taken to be right, or swapped with the second. Among equally similar words
-        the one with the most `holders` wins, then the first in the alphabet. `spelled` is the word before stemming.
+        the one with the most `holders` wins, then the first in the alphabet. `spelled` is the word before stemming. A
+        common word is no slip for another one, but it may be two run together.
         """
         if not 4 <= len(word) <= LONGEST or not _is_word(word):
             return []
@@ -73,14 +77,15 @@ class Vocabulary:
         return known
 
     def _repaired(self, word: str, holders: Callable[[str], int], spelled: str) -> list[str]:
-        if near := self._nearest(word, 1, holders):
+        is_common = word in common_words()
+        if not is_common and (near := self._nearest(word, 1, holders)):
             return [near]
         spelled = spelled or word
         for at in range(3, len(spelled) - 1):
             parts = [stem(spelled[:at]), stem(spelled[at:])]
             if all(_is_word(part) and part not in STOP_WORDS and holders(part) for part in parts):
                 return parts
-        near = self._nearest(word, 2, holders) if len(word) >= 9 else None
+        near = self._nearest(word, 2, holders) if len(word) >= 9 and not is_common else None
         return [near] if near else []
 
     def _nearest(self, word: str, edits: int, holders: Callable[[str], int]) -> str | None:
@@ -175,6 +180,13 @@ class _Words:
         if last != word:
             self.words[place], self.bits[place], self._places[last] = last, bits, place
         return True
+
+
+@cache
+def common_words() -> frozenset[str]:
+    """Common words and names, stemmed."""
+    lines = COMMON_WORDS.read_text("utf-8").splitlines()
+    return frozenset(word for line in lines if not line.startswith("#") for word in line.split())
 
 
 def _is_candidate(word: str) -> bool:
