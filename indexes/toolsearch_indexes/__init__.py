@@ -9,7 +9,7 @@ What they are made of
   document   how a tool becomes text                 text, stem   how text becomes words
   bm25f      what a word of a tool weighs            postings     which tools hold a word, and its weight in each
   query      how a query is read                     spelling     what a misspelt word may stand for
-  synonyms   other words for a word of a query
+  synonyms   other words for a word of a query       readable_scripts   whether an encoder can read a script
   tool_vectors   what an encoder makes of tools      vectors      a matrix of vectors by tool
   faiss_matrix   one that faiss helps to search
   encoders   text to vectors: a package of its own

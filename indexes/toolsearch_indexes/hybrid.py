@@ -33,6 +33,7 @@ from toolsearch_indexes.fitted_confidence import (
 from toolsearch_indexes.keyword import KeywordIndex, WordHits
 from toolsearch_indexes.postings import best
 from toolsearch_indexes.query import ReadQuery
+from toolsearch_indexes.readable_scripts import can_read
 from toolsearch_indexes.stem import stem
 from toolsearch_indexes.text import sentences, spellings
 from toolsearch_indexes.tool_vectors import TOOLS_AT_ONCE, EncoderChanged, ToolVectors
@@ -155,14 +156,13 @@ class HybridIndex:
             return []
         searched = count_searched(len(self._tools), among)
         by_words = [self._search_words(text, limit, among) for text in (query, *_parts(query))]
+        if not can_read(self.encoder, query, well=bool(by_words[0].hits.scores)):
+            return self._by_words_only(by_words[0].hits, limit, among)
         try:
             by_both = self._search_meaning(by_words, limit, among)
         except QueryError as error:
-            whole, *_ = by_words
-            candidates = self._words.candidates(whole.hits, limit, among)
             degraded = f"searched by words only: {type(error.__cause__).__name__}"
-            fit = shipped_fit(self._words.name)
-            return with_confidence(candidates, limit, fit, searched, near=whole.hits.near, degraded=degraded)
+            return self._by_words_only(by_words[0].hits, limit, among, degraded)
         scores = self._scores(by_both)
         candidates = add_rank_signals(self._blend(query, by_both, scores, limit), searched)
         near = [tool_id for _, tool_id in best(scores, NEAREST)]
@@ -180,6 +180,13 @@ class HybridIndex:
     def encoder(self) -> Encoder:
         """What makes the vectors."""
         return self._vectors.encoder
+
+    def _by_words_only(
+        self, hits: WordHits, limit: int, among: AbstractSet[str] | None, degraded: str | None = None
+    ) -> list[Scored]:
+        candidates = self._words.candidates(hits, limit, among)
+        searched, fit = count_searched(len(self._tools), among), shipped_fit(self._words.name)
+        return with_confidence(candidates, limit, fit, searched, near=hits.near, degraded=degraded)
 
     def _search_words(self, text: str, limit: int, among: AbstractSet[str] | None) -> _Text:
         hits = self._words.look_up(text, max(limit, BY_WORDS), among)

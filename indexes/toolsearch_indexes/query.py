@@ -100,7 +100,7 @@ def _matched(word: str, bits: int) -> Matched:
 def read_query(query: str, holders: Callable[[str], int], tools: int, vocabulary: Vocabulary) -> ReadQuery:
     """Reads a query. `holders` says how many of the `tools` hold a word; `vocabulary` repairs spelling."""
     query = query[:QUERY_CHARACTERS]
-    words = list(dict.fromkeys(map(cut, content_words(query))))[:QUERY_WORDS]
+    words = _first(dict.fromkeys(map(cut, content_words(query))))
     counts = {word: holders(word) for word in words}
     wanted = {word: 1.0 for word, count in counts.items() if count and not _is_shared_label(word, count, tools)}
     spelled = spellings(query)
@@ -211,6 +211,17 @@ def _is_known(
     meaningful = _count_words(word for word in words if word in wanted or word in replaced or _is_meaningful(word))
     known = sum(1.0 if share == 1 else GUESSED for word, share in wanted.items() if word not in stands_for)
     return (known + GUESSED * len(replaced)) * 3 > meaningful
+
+
+def _first(words: Iterable[str]) -> list[str]:
+    """The first `QUERY_WORDS` words, and all pairs of characters, which say less; `QUERY_CHARACTERS` bounds them."""
+    spaced = 0
+    first = []
+    for word in words:
+        spaced += not is_unspaced(word)
+        if spaced <= QUERY_WORDS or is_unspaced(word):
+            first.append(word)
+    return first
 
 
 def _count_words(words: Iterable[str]) -> float:

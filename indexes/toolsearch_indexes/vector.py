@@ -29,6 +29,7 @@ from toolsearch_indexes.fitted_confidence import (
     usual_cosine,
     with_confidence,
 )
+from toolsearch_indexes.readable_scripts import can_read
 from toolsearch_indexes.text import content_words, words
 from toolsearch_indexes.tool_vectors import ToolVectors
 
@@ -93,6 +94,8 @@ class VectorIndex:
         ids, cosines = self._vectors.find_nearest([query], max(limit, NEIGHBOURS), among)
         query_words = list(dict.fromkeys(content_words(query)))
         counts = {word: holders for word in query_words if (holders := self._holders[word])}
+        if not counts and not can_read(self.encoder, query, well=False):
+            return []
         tools = len(self._words)
         searched = count_searched(tools, among)
         near = self._near if counts else least_cosine_alone(self._near_alone, searched)

@@ -20,6 +20,7 @@ from toolsearch.errors import QueryError, SetupError
 from toolsearch.protocols import Matched, Ranking, Scored, ToolIndex
 from toolsearch.search.confidence import Verdict, verdict
 from toolsearch.search.diversity import chosen, crowding_server, is_crowded, is_one_capability, spread
+from toolsearch.search.languages import language_hint
 from toolsearch.settings import NOTHING_BELOW, SURE_FROM
 from toolsearch.support.checks import shown
 from toolsearch.support.plugins import plugin
@@ -30,6 +31,7 @@ __all__ = ["Hit", "Hits", "find", "open_index"]
 QUERY_CHARACTERS = 2_000  # a longer query is cut before anything reads it
 MOST_HITS = 100
 NEAREST = 10  # tools that are named where nothing fits
+HINTED_BELOW = 0.5  # confidence of the best hit: below it a query in another language is told so
 CROWDED_FACTOR = 4  # times the limit: how many hits are asked for first where like tools crowd out the rest
 
 
@@ -159,6 +161,8 @@ def find(
             problem = str(error)
     near = near if hits or near else _similar(tools, names.unknown or (text,), among)
     problem = None if hits else problem
+    if not hint and not (hits and (hits[0].exact or (hits[0].confidence or 0.0) >= HINTED_BELOW)):
+        hint = language_hint(text, (t for t in tools if among is None or t.id in among))
     return Hits(text, tuple(hits), names.unknown, near, problem, index.name, degraded, outcome, hint)
 
 

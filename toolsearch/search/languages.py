@@ -1,0 +1,109 @@
+"""In which language or script a text is written, as far as its letters and its commonest words tell."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+
+from toolsearch.catalog.tools import Tool
+
+__all__ = ["LATIN", "language_hint", "language_of", "script_of"]
+
+LATIN = "Latin"
+SAMPLE = 200  # tools that are looked at to say in which language a catalog is described
+FEWEST = 2  # common words of a language that show it
+OUTWEIGHS = 3  # times as many as English ones, as English requests hold names and quotes
+
+_SCRIPTS = {
+    LATIN: re.compile("[A-Za-z\u00c0-\u024f]"),
+    "Greek": re.compile("[\u0370-\u03ff\u1f00-\u1fff]"),
+    "Cyrillic": re.compile("[\u0400-\u052f]"),
+    "Hebrew": re.compile("[\u0590-\u05ff]"),
+    "Arabic": re.compile("[\u0600-\u06ff\u0750-\u077f]"),
+    "Devanagari": re.compile("[\u0900-\u097f]"),
+    "Thai": re.compile("[\u0e00-\u0e7f]"),
+    "Japanese": re.compile("[\u3040-\u30ff]"),
+    "Korean": re.compile("[\u1100-\u11ff\uac00-\ud7af]"),
+    "Chinese": re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"),
+}
+_ASCII_LETTER = re.compile("[A-Za-z]")
+_WORD = re.compile(r"[^\W\d_]+")
+_SENTENCE = re.compile(r"[.!?:]\s+|\n+")
+# Not those that English has too, such as "die", "is" or "me".
+_COMMON = {
+    "English": "the of and to with for from by this that these what which who how my your their it its are be can could "
+    "would should please when where into about all any not if or an at we you our",
+    "German": "der das den dem ein eine einen einem einer und oder ich wir mir mich uns mein meine meinen bitte für mit "
+    "nicht ist sind wie wann welche welcher welches kannst können zum zur auf aus bei von nach über alle im vom habe",
+    "French": "le les des du une un et ou je tu nous vous moi mon mes ma est sont pour avec dans sur que qui quel "
+    "quelle quels peux pouvez pourrais voudrais ce cette ces au aux s'il plaît veux y il elle pas à",
+    "Spanish": "el los las del una un unos y yo mi mis por para con que qué cuál cuánto cómo quiero puedes puede "
+    "favor está están es esta este su al en de la lo se necesito me",
+    "Portuguese": "os das do dos uma um e eu meu meus minha por para com que qual quais quero pode você está são não "
+    "esta este ao na nas nos em de da favor seu sua preciso",
+    "Italian": "il lo gli dei del della delle dello una un e io mi mio mia miei per con che cosa quale quali voglio "
+    "puoi può questo questa sono nel nella di da al alla favore vorrei",
+    "Dutch": "het een en ik wij mij mijn voor met niet zijn hoe wat welke kun kunt kan alsjeblieft dit deze van naar "
+    "bij aan op te om graag wil",
+    "Polish": "jest się nie na do że dla jak czy proszę mi mój moje moja który która które w z oraz po od",
+    "Swedish": "och att det en ett jag mig min mitt mina för med på som är inte hur vilka kan till av den",
+    "Turkish": "bir ve bu için ile bana benim lütfen mı mi mu mü ne nasıl hangi olan göster",
+}
+_LANGUAGES = {language: frozenset(words.split()) for language, words in _COMMON.items()}
+
+
+def script_of(text: str) -> str:
+    """The script of most letters; where a text has a kana, its Chinese characters are Japanese too."""
+    if text.isascii():
+        return LATIN
+    counts = {script: len(letter.findall(text)) for script, letter in _SCRIPTS.items()}
+    if counts["Japanese"]:
+        counts["Japanese"] += counts.pop("Chinese")
+    return max(counts, key=lambda script: counts[script])
+
+
+def language_of(text: str) -> str | None:
+    """The language of a text in Latin script, or the script of another text; None where too little tells it.
+
+    A capitalised word within a sentence, and small words between two of them, may belong to a name, so they say nothing.
+    """
+    script = script_of(text)
+    if script != LATIN:
+        return script
+    said = {word.lower() for part in _SENTENCE.split(text) for word in _plain_words(_WORD.findall(part))}
+    counts = {language: len(words & said) for language, words in _LANGUAGES.items()}
+    language = max(counts, key=lambda each: counts[each])
+    if counts[language] < FEWEST or (language != "English" and counts[language] < OUTWEIGHS * counts["English"]):
+        return "English" if counts["English"] else None
+    return language
+
+
+def language_hint(query: str, tools: Iterable[Tool]) -> str | None:
+    """What to say of a query in another language than most of the tools are described in; None if it is not."""
+    if (asked := language_of(query)) is None or asked == "English":
+        return None
+    texts = [tool.description for tool in tools if tool.description]
+    # A few words in Latin script that tell no language are taken for English, as most descriptions of tools are.
+    described = Counter(language_of(text) or "English" for text in texts[:: len(texts) // SAMPLE + 1])
+    if not described:
+        return None
+    (language, _), *_ = described.most_common(1)
+    if language == asked:
+        return None
+    return f"The query is in {_named(asked)}, but most tools are described in {_named(language)}: ask in that."
+
+
+def _plain_words(words: list[str]) -> list[str]:
+    """The words of a sentence without those that may belong to a name."""
+    capital = [word[0].isupper() for word in words]
+    return [
+        word
+        for at, word in enumerate(words)
+        if not (capital[at] and at) and not (any(capital[max(0, at - 2) : at]) and any(capital[at + 1 : at + 3]))
+    ]
+
+
+def _named(language: str | None) -> str:
+    script = language in _SCRIPTS and language not in ("Japanese", "Korean", "Chinese", "Greek", "Hebrew", "Arabic")
+    return f"{language} script" if script else str(language)
