@@ -23,8 +23,8 @@ WORDS = {
     "Chinese": "天气 金钱 日历 图片 音乐 门",
 }
 # How much nearer the words must lie to what they mean than to the rest, as a share of what there is between the rest
-# and equality: to be read well, and at all. The encoder "multilingual" has .37 (Arabic) to .65; "static" has .0 (Arabic)
-# to .18 (Cyrillic), and .24 and .31 for Japanese and Chinese.
+# and equality: to be read well, and at all. The encoder "multilingual" has .37 (Arabic) to .65; "static" has .0
+# (Arabic) to .18 (Cyrillic), and .24 and .31 for Japanese and Chinese.
 WELL, AT_ALL = 1 / 3, 0.2
 
 _known: dict[tuple[str, str], float] = {}  # by encoder and script

@@ -2,7 +2,7 @@
 
 index       find, Hit, Hits, and indexes by name            confidence  how sure a hit is: probabilities and verdicts
 diversity   like tools that would crowd out the rest        learned     lessons from use
-upkeep      an index kept in step with a catalog
+upkeep      an index kept in step with a catalog        languages   in which language a request is
 """
 
 from toolsearch.search.confidence import Fit, Verdict, verdict

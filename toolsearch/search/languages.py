@@ -32,10 +32,10 @@ _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE = re.compile(r"[.!?:]\s+|\n+")
 # Not those that English has too, such as "die", "is" or "me".
 _COMMON = {
-    "English": "the of and to with for from by this that these what which who how my your their it its are be can could "
-    "would should please when where into about all any not if or an at we you our",
-    "German": "der das den dem ein eine einen einem einer und oder ich wir mir mich uns mein meine meinen bitte für mit "
-    "nicht ist sind wie wann welche welcher welches kannst können zum zur auf aus bei von nach über alle im vom habe",
+    "English": "the of and to with for from by this that these what which who how my your their it its are be can "
+    "could would should please when where into about all any not if or an at we you our",
+    "German": "der das den dem ein eine einen einem einer und oder ich wir mir mich uns mein meine meinen bitte für "
+    "mit nicht ist sind wie wann welche welcher welches kannst können zum zur auf aus bei von nach über alle im vom",
     "French": "le les des du une un et ou je tu nous vous moi mon mes ma est sont pour avec dans sur que qui quel "
     "quelle quels peux pouvez pourrais voudrais ce cette ces au aux s'il plaît veux y il elle pas à",
     "Spanish": "el los las del una un unos y yo mi mis por para con que qué cuál cuánto cómo quiero puedes puede "
@@ -66,7 +66,7 @@ def script_of(text: str) -> str:
 def language_of(text: str) -> str | None:
     """The language of a text in Latin script, or the script of another text; None where too little tells it.
 
-    A capitalised word within a sentence, and small words between two of them, may belong to a name, so they say nothing.
+    A capitalised word within a sentence, and small words between two of them, may belong to a name: they say nothing.
     """
     script = script_of(text)
     if script != LATIN:
