@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
@@ -11,7 +12,6 @@ from hypothesis import strategies as st
 
 from toolsearch import Caller, Catalog, Session, StateError, ToolCall, ToolSearch, tool
 from toolsearch.layers import rules
-from toolsearch.session.directory import overview
 from toolsearch.session.subjects import subjects_of
 from toolsearch.tokens import ESTIMATE
 from toolsearch.wires import openai_chat
@@ -265,16 +265,53 @@ def test_why_says_what_auto_brings() -> None:
 # -- the overview ------------------------------------------------------------------------------------------------------
 
 
-def test_an_overview_has_all_names_of_few_tools_and_the_servers_of_many() -> None:
-    def told(tools: list[dict[str, Any]], tokens: int = 1_000) -> str:
-        search = ToolSearch(tools)
-        seen = search.view.visible(GUEST)
-        return overview(seen, seen.provider_name, tokens)
+def nothing(session: Session, query: str = "xyzzy quux") -> str:
+    """The answer to a search that finds nothing."""
+    answer = session.handle(ToolCall("1", "search_tools", {"queries": [query]}))
+    assert answer.data["loaded"] == []
+    return answer.content
 
-    assert told([defined("a", "x"), defined("b", "x"), defined("c")]) == "x: a, b\nwithout a server: c"
-    assert told(many(60)) == "files (60)"
-    assert told([defined("long_name_" * 5 + str(n), "x") for n in range(30)], 50) == "x (30): long, name"
-    assert told([]) == ""
+
+def test_where_nothing_fits_all_names_of_a_few_tools_are_shown() -> None:
+    search = ToolSearch(TOOLS, "keyword", pinned=["ask_user"])
+    assert nothing(search.session(caller=GUEST)).endswith(
+        "\nThese are all tools:\n"
+        "github: create_issue, list_issues, github_search_86c865d0\n"
+        "slack: slack_search_6a7fc616, send_message"
+    )
+
+
+def test_where_nothing_fits_in_a_larger_catalog_the_servers_are_shown() -> None:
+    tools = [*many(60), *many(9, "mail"), defined("ask_user")]
+    assert nothing(ToolSearch(tools, "keyword").session()).endswith(
+        '\nWhat there is; the query "server:NAME" lists the names of one:\n'
+        "files (60)\nmail (9): file\nwithout a server (1): ask, user"
+    )
+    crowd = [defined(f"read_{n}", f"server number {n}") for n in range(900)]
+    text = nothing(ToolSearch(crowd, "keyword").session()).partition("What there is")[2]
+    assert ESTIMATE.count(text) < 200
+    assert re.search(r"\nand \d+ more servers with \d+ tools\Z", text)
+
+
+def test_what_there_is_is_shown_once_in_a_row_of_searches_in_vain_and_not_beside_a_directory() -> None:
+    session = ToolSearch(TOOLS, "keyword").session()
+    assert "These are all tools" in nothing(session)
+    assert "These are all tools" not in nothing(session, "frobnicate blah")
+    session.handle(ToolCall("2", "search_tools", {"queries": ["select:send_message"]}))
+    assert "These are all tools" in nothing(session, "plugh")
+    assert "These are all tools" not in nothing(ToolSearch(TOOLS, "keyword", directory=200).session())
+    unknown = session.handle(ToolCall("3", "search_tools", {"queries": ["select:no_such_tool"]}))
+    assert "These are all tools" not in unknown.content, "a name was wrong, not the idea"
+    assert nothing(ToolSearch([], "keyword").session()).endswith("one capability a query.")
+
+
+@pytest.mark.parametrize("extra", [0, 60])
+def test_D12_what_is_shown_where_nothing_fits_tells_nothing_of_hidden_tools(extra: int) -> None:
+    tools = [*TOOLS, defined("hidden", "github", roles=["admin"]), *many(extra)]
+    open_ones = [each for each in tools if not each.get("roles")]
+    with_them, without = (ToolSearch(each, "keyword").session(caller=GUEST) for each in (tools, open_ones))
+    assert nothing(with_them) == nothing(without)
+    assert "vault" in nothing(ToolSearch(tools, "keyword").session(caller=ADMIN))
 
 
 def test_the_wire_is_not_touched_by_it() -> None:

@@ -88,11 +88,13 @@ def test_auto_has_a_setting_of_its_own_way_and_the_argument_goes_before_both() -
         ({"send_mail": 0.9, "box_1": 0.31, "box_2": 0.29}, None, ["send_mail", "box_1"]),
         ({"send_mail": 0.9, "box_1": 0.8, "box_2": 0.7, "box_3": 0.6}, None, ["send_mail", "box_1", "box_2"]),
         ({"send_mail": 0.25, "box_1": 0.2}, None, ["send_mail"]),
+        ({"send_mail": 0.2}, None, ["send_mail"]),
+        ({"send_mail": 0.19, "box_1": 0.19}, None, []),
         ({"send_mail": 0.9, "box_1": 0.8, "box_2": 0.7}, 2, ["send_mail", "box_1"]),
         ({"send_mail": 0.9, "box_1": 0.8}, 1, ["send_mail"]),
     ],
 )
-def test_the_best_one_comes_always_and_others_if_the_search_is_fairly_sure(
+def test_the_best_one_comes_if_it_is_likely_and_others_if_the_search_is_fairly_sure(
     confidences: dict[str, float], most: int | None, wanted: list[str]
 ) -> None:
     session = session_of(confidences, mode="auto", auto_tokens=0)

@@ -16,21 +16,24 @@ __all__ = ["names_by_server", "overview", "place_name", "servers_and_counts"]
 
 NameOf = Callable[[Tool], str]
 
-FEW_NAMES = 40  # tools: in an answer, all names of such a catalog cost no more than the servers of a larger one
+FEW = 30  # tools whose names an answer can hold
+OVERVIEW_TOKENS = 150  # about what they cost, and what the servers of a larger catalog may cost in an answer
 
 
-def overview(seen: VisibleTools, name_of: NameOf, tokens: int, most_names: int = FEW_NAMES) -> str:
-    """What there is, in lines of about so many tokens: all names up to `most_names`, else servers with their counts.
+def overview(seen: VisibleTools, name_of: NameOf) -> str:
+    """What there is, for an answer that finds nothing: all names of few tools, else servers with their counts.
 
     `name_of` gives the name that the session uses for a tool. Empty if there is nothing to search for.
     """
     tools = seen.by_server
-    many = sum(map(len, tools.values()))
-    if 0 < many <= most_names:
+    if not tools:
+        return ""
+    if sum(map(len, tools.values())) <= FEW:
         names = names_by_server(tools, name_of)
-        if ESTIMATE.count(names) <= tokens:
-            return names
-    return servers_and_counts(tools, tokens)
+        if ESTIMATE.count(names) <= OVERVIEW_TOKENS:
+            return f"These are all tools:\n{names}"
+    places = servers_and_counts(tools, OVERVIEW_TOKENS)
+    return f'What there is; the query "server:NAME" lists the names of one:\n{places}'
 
 
 def names_by_server(tools: Mapping[str, Sequence[Tool]], name_of: NameOf) -> str:

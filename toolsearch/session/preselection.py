@@ -1,7 +1,7 @@
 """The user's own words, searched before the model is asked: which tools come with a message, and what is said of them.
 
 The model gets these tools in the round in which it would have searched for them. The user may want no tool at all, so
-little is delivered: the best hit, and others only where the search is fairly sure of them.
+little is delivered: the best hit if it is likely, and others only where the search is fairly sure of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from toolsearch.tokens import ESTIMATE
 
 __all__ = ["Preselection"]
 
-FAIRLY_SURE = 0.3  # the least confidence of a second or third tool
+LIKELY = 0.2  # the least confidence of the best tool: one below it seldom is what the user wants
+FAIRLY_SURE = 0.3  # the least confidence of the others
 END = 300  # characters of each end of a long text: together about as many words as an index reads of a query
 
 
@@ -42,7 +43,8 @@ class Preselection:
 
         No tool leaves for one that nobody asked for: only the room that is left is used.
         """
-        new = [tool for tool in _worth(hits, most) if not self.searching.has_shown(tool)]
+        wanted = [live for tool in _worth(hits, most) if (live := self.tools.live(tool.id)) is not None]
+        new = [tool for tool in wanted if not self.searching.has_shown(tool)]
         while new and not (self.tools.has_room_for(new) and self._is_short(new)):
             new.pop()
         if not new:
@@ -70,5 +72,9 @@ def query_of(text: str) -> str:
 
 
 def _worth(hits: Hits, most: int) -> list[Tool]:
-    """The best hit, and behind it those of which the search is fairly sure; so many at most, best first."""
-    return [hit.tool for hit in hits[:1]] + [h.tool for h in hits[1:most] if (h.confidence or 0.0) >= FAIRLY_SURE]
+    """The best hit if it is likely, and behind it those of which the search is fairly sure; so many at most."""
+    return [
+        hit.tool
+        for rank, hit in enumerate(hits[:most])
+        if (rank == 0 if hit.confidence is None else hit.confidence >= (FAIRLY_SURE if rank else LIKELY))
+    ]

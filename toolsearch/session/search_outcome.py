@@ -26,6 +26,7 @@ class SearchOutcome:
     answers: list[Hits] = field(default_factory=list)
     listings: list[Listing] = field(default_factory=list)  # of the queries that ask for names
     listed: list[str] = field(default_factory=list)  # their texts
+    overview: str = ""  # what there is, where nothing fits
     new: list[Tool] = field(default_factory=list)
     already: list[Tool] = field(default_factory=list)
     named: list[Tool] = field(default_factory=list)  # further ones that fit, in turn of the queries
@@ -38,6 +39,11 @@ class SearchOutcome:
     @property
     def is_empty(self) -> bool:
         return not self.new and not self.already
+
+    @property
+    def finds_nothing(self) -> bool:
+        """Whether nothing fits: no tool that is loaded, and no name that the model could correct."""
+        return self.is_empty and any(not (hits or hits.unknown or hits.problem) for hits in self.answers)
 
     @property
     def nearest(self) -> list[Tool]:
@@ -106,7 +112,7 @@ class SearchOutcome:
             parts.append(f"Queries left out: {self.request.left_out}; {most} at a time. Ask them next.")
         if self.evicted:
             parts.append(f"Unloaded to stay within the limit: {some_of(self.evicted, 40)}. Search again to use them.")
-        parts += self.listed
+        parts += [*self.listed, *filter(None, [self.overview])]
         parts += [
             f"The server {s[:80]!r} cannot be reached now, so its tools are missing: {why[:200]}. Try again later or "
             "continue without them."

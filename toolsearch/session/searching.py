@@ -8,6 +8,7 @@ from itertools import zip_longest
 from toolsearch.calls.answers import ANSWER_CHARACTERS
 from toolsearch.catalog.tools import Tool, definition_tokens
 from toolsearch.search.index import Hits
+from toolsearch.session.directory import overview
 from toolsearch.session.listing import listing_of, pages_of, with_place
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import MORE, MOST_NAMED, SearchRequest
@@ -102,6 +103,9 @@ class SearchLog:
         self._schemas |= {t.id: t.digest for t in outcome.new}
         listed = {t.id for t in (*outcome.new, *outcome.already)}
         self._name(outcome, [t for t in everything if t.id not in listed])
+        # Once in a row of such searches, and not where a directory says it already.
+        if outcome.finds_nothing and not self._in_vain and not self._settings.most_named:
+            outcome.overview = overview(seen, self._tools.name_of)
         self.trail.record_search(outcome.answers, listed | {t.id for t in (*outcome.named, *outcome.nearest)})
 
     def _asked_for(self, hits: Hits) -> int:
