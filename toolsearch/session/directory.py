@@ -16,8 +16,8 @@ __all__ = ["names_by_server", "overview", "place_name", "servers_and_counts"]
 
 NameOf = Callable[[Tool], str]
 
-FEW = 30  # tools whose names an answer can hold
-OVERVIEW_TOKENS = 150  # about what they cost, and what the servers of a larger catalog may cost in an answer
+FEW = 20  # tools whose names an answer can hold
+OVERVIEW_TOKENS = 100  # about what they cost, and what the servers of a larger catalog may cost in an answer
 
 
 def overview(seen: VisibleTools, name_of: NameOf) -> str:
