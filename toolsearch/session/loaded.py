@@ -290,6 +290,11 @@ class LoadedTools:
         self.callable = frozenset(state["callable"])
 
     @property
+    def searched(self) -> int:
+        """The number of tools that the caller can search for."""
+        return self._view.visible(self.caller).size[0]
+
+    @property
     def roles(self) -> tuple[str, ...]:
         """The caller's roles, sorted."""
         return tuple(sorted(self._caller_roles))

@@ -1,7 +1,7 @@
 """The user's own words, searched before the model is asked: which tools come with a message, and what is said of them.
 
 The model gets these tools in the round in which it would have searched for them. The user may want no tool at all, so
-little is delivered: the best hit if it is likely, and others only where the search is fairly sure of them.
+little is delivered: the best hit, and others only where the search is fairly sure of them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from toolsearch.tokens import ESTIMATE
 
 __all__ = ["Preselection"]
 
-LIKELY = 0.2  # the least confidence of the best tool: one below it seldom is what the user wants
+LIKELY = 0.2  # the least confidence of the best tool, where there are many: else talk brings tools all the time
+MANY = 50  # tools; of fewer, even the right one may have a low confidence
 FAIRLY_SURE = 0.3  # the least confidence of the others
 END = 300  # characters of each end of a long text: together about as many words as an index reads of a query
 
@@ -43,7 +44,7 @@ class Preselection:
 
         No tool leaves for one that nobody asked for: only the room that is left is used.
         """
-        wanted = [live for tool in _worth(hits, most) if (live := self.tools.live(tool.id)) is not None]
+        wanted = [live for tool in _worth(hits, most, self._least) if (live := self.tools.live(tool.id)) is not None]
         new = [tool for tool in wanted if not self.searching.has_shown(tool)]
         while new and not (self.tools.has_room_for(new) and self._is_short(new)):
             new.pop()
@@ -51,6 +52,11 @@ class Preselection:
             return ""
         self.searching.deliver(hits, new)
         return self._text(new)
+
+    @property
+    def _least(self) -> float:
+        """The least confidence of the best tool."""
+        return LIKELY if self.tools.searched >= MANY else 0.0
 
     def _is_short(self, tools: Sequence[Tool]) -> bool:
         """Whether the text costs no more than a search result may; the best tool is shown in any case."""
@@ -71,10 +77,10 @@ def query_of(text: str) -> str:
     return text if len(text) <= 2 * END else f"{text[:END]}\n{text[-END:]}"
 
 
-def _worth(hits: Hits, most: int) -> list[Tool]:
-    """The best hit if it is likely, and behind it those of which the search is fairly sure; so many at most."""
+def _worth(hits: Hits, most: int, least: float) -> list[Tool]:
+    """The best hit, if it is likely enough, and behind it those of which the search is fairly sure."""
     return [
         hit.tool
         for rank, hit in enumerate(hits[:most])
-        if (rank == 0 if hit.confidence is None else hit.confidence >= (FAIRLY_SURE if rank else LIKELY))
+        if (rank == 0 if hit.confidence is None else hit.confidence >= (FAIRLY_SURE if rank else least))
     ]
