@@ -292,7 +292,7 @@ class LoadedTools:
     @property
     def searched(self) -> int:
         """The number of tools that the caller can search for."""
-        return self._view.visible(self.caller).size[0]
+        return sum(map(len, self._view.visible(self.caller).by_server.values()))
 
     @property
     def roles(self) -> tuple[str, ...]:
