@@ -69,6 +69,14 @@ SHOWN = {
         "the answer: The 25 are on their way.",
         "the approved tool ran once: A-17 25.0",
     ],
+    "preselect": [
+        "loads some by their names:\nfiles: create_file, ",
+        "Hi, how are you?\ntools: search_tools\n",
+        "May, please.\n\n[Loaded for this message, if it fits: delete_milestone.]\n",
+        "tools: search_tools, delete_milestone\n",
+        "that was great!\ntools: search_tools, delete_milestone, list_folder\n",
+        "Server sky, 12 tools;",
+    ],
     "threshold": [
         "9 tools: static: ",
         "10 tools: append: ",
