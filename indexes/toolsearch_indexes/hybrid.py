@@ -244,9 +244,9 @@ class HybridIndex:
         best_part = dict(parts[0])
         for part in parts[1:]:
             for tool_id, score in part.items():
-                if score > best_part.get(tool_id, 0.0):
+                if score > best_part.get(tool_id, -1.0):
                     best_part[tool_id] = score
-        every = whole | best_part  # the best part has what any part has, except for scores of 0
+        every = whole | best_part
         return {tool_id: (whole.get(tool_id, 0.0) + best_part.get(tool_id, 0.0)) / 2 for tool_id in every}
 
     def _text_scores(self, text: _TextHits) -> dict[str, float]:
