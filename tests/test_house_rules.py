@@ -225,6 +225,8 @@ def test_a_package_opens_with_a_map_that_names_every_module(package: str) -> Non
 def test_the_core_needs_only_pydantic_and_the_standard_library_at_import(module: str) -> None:
     if module in (
         "toolsearch.cli.commands",
+        "toolsearch.cli.enrich",
+        "toolsearch.cli.learned",
         "toolsearch.cli.output",
         "toolsearch.cli.tool_files",
     ):  # imported by `cli.main` alone, which names the extra when it cannot be

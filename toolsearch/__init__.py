@@ -46,7 +46,7 @@ from toolsearch.errors import (
     UnknownTool,
 )
 from toolsearch.protocols import Matched, Scored, ToolIndex
-from toolsearch.search import Hit, Hits, Learned, find, open_index
+from toolsearch.search import Hit, Hits, Learned, Suggestion, TaughtLesson, find, open_index
 from toolsearch.session import CallPlan, Session
 from toolsearch.settings import Settings
 from toolsearch.tool_search import ToolSearch
@@ -104,6 +104,8 @@ __all__ = [
     "Shown",
     "StateError",
     "Status",
+    "Suggestion",
+    "TaughtLesson",
     "TextDelta",
     "TextPart",
     "Tool",

@@ -18,6 +18,7 @@ from toolsearch.errors import SetupError
 from toolsearch.protocols import ToolIndex, ToolRunner, Visibility
 from toolsearch.search.index import Hits, open_index
 from toolsearch.search.learned import Learned
+from toolsearch.search.probes import Suggestion, suggest
 from toolsearch.search.upkeep import IndexUpkeep
 from toolsearch.session.pinning import PinnedTools
 from toolsearch.session.registry import SessionRegistry
@@ -97,6 +98,10 @@ class ToolSearch:
     def pinned(self) -> tuple[Tool, ...]:
         """The tools that are always shown and never searched."""
         return self.view.pinned
+
+    def suggest(self) -> list[Suggestion]:
+        """The tools that need example queries most: their own summary does not find them, or finds a twin first."""
+        return suggest(self.catalog, self.index)
 
     @property
     def learned(self) -> Learned | None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from toolsearch_evals.measures import mean
+from toolsearch_evals.measures import bootstrap, mean
 from toolsearch_evals.report import Column, Report, ReportTable
 from toolsearch_evals.simulated_month import KNOWN, UserRequest
 
@@ -23,6 +23,8 @@ LearningRow = TypedDict(
         "n": int,
         "without": float | None,
         "with": float | None,
+        "difference": float | None,
+        "difference ±": float | None,
         "first without": float | None,
         "first with": float | None,
         "helped": int,
@@ -43,21 +45,26 @@ class JudgedRequest:
 def learning_rows(index: str, week: str, judged: Sequence[JudgedRequest]) -> list[LearningRow]:
     """A row for all these requests, and one for each way they were known."""
     groups = {"all": judged} | {known: [each for each in judged if each.request.known == known] for known in KNOWN}
-    return [
-        {
-            "index": index,
-            "week": week,
-            "requests": name,
-            "n": len(group),
-            "without": mean([float(each.without > 0) for each in group]),
-            "with": mean([float(each.learned > 0) for each in group]),
-            "first without": mean([float(each.without == 1) for each in group]),
-            "first with": mean([float(each.learned == 1) for each in group]),
-            "helped": sum(bool(each.learned) and not each.without for each in group),
-            "harmed": sum(bool(each.without) and not each.learned for each in group),
-        }
-        for name, group in groups.items()
-    ]
+    return [_row(index, week, name, group) for name, group in groups.items()]
+
+
+def _row(index: str, week: str, requests: str, group: Sequence[JudgedRequest]) -> LearningRow:
+    differences = [float(each.learned > 0) - float(each.without > 0) for each in group]
+    low, high = bootstrap(differences) if group else (None, None)
+    return {
+        "index": index,
+        "week": week,
+        "requests": requests,
+        "n": len(group),
+        "without": mean([float(each.without > 0) for each in group]),
+        "with": mean([float(each.learned > 0) for each in group]),
+        "difference": mean(differences),
+        "difference ±": None if low is None or high is None else (high - low) / 2,
+        "first without": mean([float(each.without == 1) for each in group]),
+        "first with": mean([float(each.learned == 1) for each in group]),
+        "helped": sum(bool(each.learned) and not each.without for each in group),
+        "harmed": sum(bool(each.without) and not each.learned for each in group),
+    }
 
 
 def learning_report(
@@ -97,6 +104,7 @@ def _measured(mistaken: float, mistaken_in_vain: float) -> tuple[str, ...]:
             f"{mistaken:.0%} of the requests that find one, and {mistaken_in_vain:.0%} "
             "of those that do not, it calls a wrong tool and is content; that is learned as well."
         ),
+        "The difference is that of hit@5, with half of its 95 % interval (bootstrap over the requests).",
         "Helped: only with learning is a fitting tool among the first; harmed: only without.",
     )
 
@@ -124,6 +132,7 @@ _COLUMNS = (
     Column("n", "n", "count"),
     Column("without", f"hit@{FIRST} without", "score"),
     Column("with", f"hit@{FIRST} with", "score"),
+    Column("difference", "difference", "score", spread="difference ±"),
     Column("first without", "hit@1 without", "score"),
     Column("first with", "hit@1 with", "score"),
     Column("helped", "helped", "count"),

@@ -1,7 +1,8 @@
 """The `toolsearch` command.
 
 main        the entry point; it names the extra `cli` if that is missing      commands  the commands themselves
-tool_files  the option --tools: files, folders, standard input                output    what the commands print
+tool_files  the options --tools and --index                                   output    what the commands print
+enrich      example queries: which tools need them, and from a model          learned   what use has taught
 """
 
 from toolsearch.cli.main import main

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
-import shlex
-from datetime import UTC, datetime
 from importlib.metadata import EntryPoint, entry_points
-from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from toolsearch import Catalog, Settings, SetupError, ToolSearch, __version__
-from toolsearch.catalog.enrichment import enrich as ask_for_queries
-from toolsearch.catalog.examples import QUERIES, Examples
+from toolsearch.catalog.examples import Examples
 from toolsearch.catalog.sanitising import FLAGS
-from toolsearch.catalog.text_models import command, endpoint
+from toolsearch.cli.enrich import enrich
+from toolsearch.cli.learned import learned
 from toolsearch.cli.output import (
+    FormatOption,
     OutputForm,
     check_as_json,
     hit_lines,
@@ -28,16 +25,11 @@ from toolsearch.cli.output import (
     warn,
     warn_of_unread,
 )
-from toolsearch.cli.tool_files import ToolFiles, catalog_of, fill
+from toolsearch.cli.tool_files import IndexOption, ToolFiles, catalog_of, fill
 
 __all__ = ["app"]
 
 app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
-
-IndexOption = Annotated[
-    str | None, typer.Option(help="The index to search with.", show_default="the setting index, which is auto")
-]
-FormatOption = Annotated[OutputForm, typer.Option("--format", help="Print text for people, or JSON for programs.")]
 
 
 def _show_version(wanted: bool) -> None:
@@ -129,67 +121,8 @@ def check(tools: ToolFiles, form: FormatOption = OutputForm.text) -> None:
     raise typer.Exit(1 if catalog.suspicious or catalog.quarantined or catalog.notices else 0)
 
 
-@app.command(epilog="Example: toolsearch enrich --tools tools.json --out queries.jsonl --ask 'my-model --plain'")
-def enrich(
-    *,
-    tools: ToolFiles,
-    out: Annotated[
-        str,
-        typer.Option(
-            metavar="FILE",
-            help="The file to write. If it exists, the model is asked only about tools without current queries in it.",
-        ),
-    ],
-    ask: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COMMAND",
-            help="A command that reads the prompt from standard input and prints the answer.",
-            show_default="none",
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Instead of --ask: a model behind an OpenAI-compatible chat endpoint.",
-            show_default="none",
-        ),
-    ] = None,
-    base_url: Annotated[
-        str, typer.Option(metavar="URL", help="The address of the endpoint.")
-    ] = "https://api.openai.com/v1",
-    key_variable: Annotated[
-        str, typer.Option(metavar="NAME", help="The environment variable that holds the key.")
-    ] = "OPENAI_API_KEY",
-    queries: Annotated[int, typer.Option(min=1, max=QUERIES, help="How many queries to write for each tool.")] = 3,
-) -> None:
-    """Ask a model for requests that each tool could meet, and write them to a file for you to review.
-
-    The exit code is 1 if some tool got no query.
-    """
-    if (ask is None) == (model is None):
-        raise SetupError("say what to ask: pass either --ask 'a command' or --model a-name")
-    catalog = catalog_of(tools)
-    known = Examples.load(out) if Path(out).exists() else Examples()
-    if ask is not None:
-        try:
-            words = shlex.split(ask)
-        except ValueError as error:
-            raise SetupError(f"--ask {ask!r} is not a command: {error}") from None
-        model_call, by = command(words), words[0]
-    else:
-        model_call, by = endpoint(str(model), base_url=base_url, key=os.environ.get(key_variable, "")), str(model)
-    today = datetime.now(UTC).date().isoformat()
-    examples = ask_for_queries(
-        catalog, model_call, queries=queries, known=known, by=by, date=today, each=lambda so_far: so_far.save(out)
-    )
-    new = sum(known.entries.get(i) != entry for i, entry in examples.entries.items())
-    show_folded(f"{out}: {len(examples)} tools, {new} of them new. Review it before you use it.")
-    for tool_id, problem in examples.problems.items():
-        warn(f"{tool_id}: {problem}")
-    warn_of_unread(catalog)
-    raise typer.Exit(1 if examples.problems else 0)
+app.command(epilog="Example: toolsearch enrich --tools tools.json --out queries.jsonl --ask 'my-model --plain'")(enrich)
+app.command(epilog="Example: toolsearch learned learned.json --tenant acme --html learned.html")(learned)
 
 
 def _mount(command: EntryPoint) -> None:

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from enum import StrEnum
+from typing import Annotated
 
+import typer
 from rich.cells import cell_len, chop_cells, set_cell_size
 from rich.console import Console
 from rich.text import Text
 
-from toolsearch import Catalog, Hit, Hits
+from toolsearch import Catalog, Hit, Hits, Suggestion
 
 __all__ = [
+    "FormatOption",
     "OutputForm",
     "check_as_json",
     "hit_lines",
@@ -21,6 +25,8 @@ __all__ = [
     "print_json",
     "show",
     "show_folded",
+    "suggestion_lines",
+    "suggestions_as_json",
     "warn",
     "warn_of_unread",
 ]
@@ -34,6 +40,9 @@ class OutputForm(StrEnum):
 
     text = "text"
     json = "json"
+
+
+FormatOption = Annotated[OutputForm, typer.Option("--format", help="Print text for people, or JSON for programs.")]
 
 
 def show(text: str) -> None:
@@ -145,3 +154,17 @@ def _unread(catalog: Catalog) -> dict[str, object]:
         "quarantined": [{"name": entry.name, "reason": entry.reason} for entry in catalog.quarantined],
         "notices": list(catalog.notices),
     }
+
+
+# -- suggestions -------------------------------------------------------------------------------------------------
+
+
+def suggestion_lines(suggestions: Sequence[Suggestion]) -> Iterator[str]:
+    """One line a tool: how much harm, its id, and what is wrong."""
+    for each in suggestions:
+        yield f"{each.harm:.2f}  {each.tool}: {each.problem}"
+
+
+def suggestions_as_json(suggestions: Sequence[Suggestion], catalog: Catalog) -> dict[str, object]:
+    """What `toolsearch enrich --suggest` found, for other programs."""
+    return {"tools": len(catalog), "suggested": [asdict(each) for each in suggestions], **_unread(catalog)}

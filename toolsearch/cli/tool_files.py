@@ -1,4 +1,4 @@
-"""The option `--tools` of every command: files, folders and standard input, read into one catalog."""
+"""The options `--tools` and `--index` of every command: files, folders and standard input, read into one catalog."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import typer
 from toolsearch import Catalog, SetupError
 from toolsearch.catalog.files import add_file, add_sources, decoded, parse_tools
 
-__all__ = ["ToolFiles", "catalog_of", "fill"]
+__all__ = ["IndexOption", "ToolFiles", "catalog_of", "fill"]
 
 ToolFiles = Annotated[
     list[str],
@@ -20,6 +20,10 @@ ToolFiles = Annotated[
         help="A file of tools, JSON or JSON Lines: definitions in any form, the answer to tools/list, or what a server "
         "streamed. A folder of such files, or - for standard input. Repeat it for several.",
     ),
+]
+
+IndexOption = Annotated[
+    str | None, typer.Option(help="The index to search with.", show_default="the setting index, which is auto")
 ]
 
 

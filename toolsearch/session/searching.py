@@ -106,7 +106,7 @@ class SearchLog:
         # Once in a row of such searches, and not where a directory says it already.
         if outcome.finds_nothing and not self._in_vain and not self._settings.most_named:
             outcome.overview = overview(seen, self._tools.name_of)
-        self.trail.record_search(outcome.answers, listed | {t.id for t in (*outcome.named, *outcome.nearest)})
+        self.trail.record_search(outcome.answers, listed, {t.id for t in (*outcome.named, *outcome.nearest)})
 
     def _asked_for(self, hits: Hits) -> int:
         """How many of the first hits a query asks for. One that is a name asks for that tool, and a list for each."""

@@ -12,6 +12,9 @@ from toolsearch.support.json_types import JsonObject
 __all__ = ["SearchTrail"]
 
 FOLLOWED = 3  # the number of last searches whose hits still teach when they are called
+CHOSEN = 1.5  # what a call of a tool counts that an answer only named: the model passed over those that were loaded
+EARLIER = 0.5  # what a search counts that led to no call, where a later one did
+MOST = 50  # lessons of one conversation
 
 
 class SearchTrail:
@@ -19,11 +22,15 @@ class SearchTrail:
 
     def __init__(self) -> None:
         self._searches = 0
-        self._led: dict[str, tuple[str, int]] = {}  # tool id -> the query that found it last, and that search's number
+        # tool id -> the query that found it last, that search's number, and what a call of the tool counts
+        self._led: dict[str, tuple[str, int, float]] = {}
         self._unanswered: dict[int, str] = {}  # by its number, the query of a search that led to no call yet
+        self._taught = 0
 
-    def record_search(self, answers: Sequence[Hits], ids: AbstractSet[str]) -> None:
-        """Remembers which query found which of the tools in `ids`: those it loaded, and those it named.
+    def record_search(
+        self, answers: Sequence[Hits], ids: AbstractSet[str], only_named: AbstractSet[str] = frozenset()
+    ) -> None:
+        """Remembers which query found which tools: those in `ids`, which it loaded, and those that it `only_named`.
 
         Where nothing fits, these are the nearest. A query that is a tool's name, or was meant as one, teaches nothing.
         The tools of older searches are forgotten: a call long after a search may be for something else.
@@ -31,12 +38,12 @@ class SearchTrail:
         self._searches += 1
         at = self._searches
         named = {hit.tool.id for hits in answers for hit in hits if hit.exact}
-        led: dict[str, tuple[str, int]] = {}
+        led: dict[str, tuple[str, int, float]] = {}
         tools = ([h.tool for h in hits] or ([] if hits.unknown else hits.near) for hits in answers)
         for rank in zip_longest(*tools):
             for hits, tool in zip(answers, rank, strict=True):
-                if tool is not None and tool.id in ids - named:
-                    led.setdefault(tool.id, (hits.query, at))
+                if tool is not None and tool.id in (ids | only_named) - named:
+                    led.setdefault(tool.id, (hits.query, at, 1.0 if tool.id in ids else CHOSEN))
         self._led = {i: each for i, each in self._led.items() if at - each[1] < FOLLOWED} | led
         self._unanswered = {n: query for n, query in self._unanswered.items() if at - n < FOLLOWED}
         if len(answers) == 1 and not named and not answers[0].unknown:
@@ -45,28 +52,35 @@ class SearchTrail:
     def record_preselection(self, hits: Hits, ids: AbstractSet[str]) -> None:
         """Remembers which tools in `ids` the user's own words found. If none of them is called, they teach nothing."""
         self._searches += 1
-        self._led |= {h.tool.id: (hits.query, self._searches) for h in hits if h.tool.id in ids and not h.exact}
+        self._led |= {h.tool.id: (hits.query, self._searches, 1.0) for h in hits if h.tool.id in ids and not h.exact}
 
     def pop_queries(self, tool_id: str) -> list[tuple[str, float]]:
-        """The queries that a successful call of a tool confirms, with the weight of each. Each search teaches once.
+        """The queries that a successful call of a tool confirms, with what it counts. Each search teaches once.
 
         The search that found the tool was a good one. So were the searches right before it that led to no call: they
         asked for the same thing in words that the index does not know yet. A search with several queries does not
-        teach this, because the earlier searches may have been for any of them.
+        teach this, because the earlier searches may have been for any of them. After `MOST` lessons of a conversation
+        nothing more is taught.
         """
-        query, at = self._led.pop(tool_id, ("", 0))
+        query, at, counted = self._led.pop(tool_id, ("", 0, 0.0))
         if not query:
             return []
         alone = self._unanswered.pop(at, None) == query
         before = [self._unanswered.pop(n) for n in list(self._unanswered) if n < at] if alone else []
-        return [(query, 1.0), *((earlier, 0.5) for earlier in before)]
+        lessons = [(query, counted), *((earlier, EARLIER) for earlier in before)][: max(0, MOST - self._taught)]
+        self._taught += len(lessons)
+        return lessons
 
     def export(self) -> JsonObject:
         """JSON-ready data for `from_state`."""
-        queries = list(dict.fromkeys(query for query, _ in self._led.values()))  # each once: a search names many tools
+        queries = list(dict.fromkeys(query for query, *_ in self._led.values()))  # each once: a search names many tools
         return {
             "queries": queries,
-            "led": {i: [queries.index(query), self._searches - at] for i, (query, at) in self._led.items()},
+            "led": {
+                i: [queries.index(query), self._searches - at, *([counted] if counted != 1 else [])]
+                for i, (query, at, counted) in self._led.items()
+            },
+            "taught": self._taught,
             "unanswered": [[self._searches - at, query] for at, query in self._unanswered.items()],
         }
 
@@ -75,7 +89,9 @@ class SearchTrail:
         """The trail from what `export` returned; an empty one if `state` is empty."""
         trail = cls()
         queries = [str(query) for query in state.get("queries", ())]
-        for tool_id, (query, ago) in state.get("led", {}).items():  # in older states the query itself
-            trail._led[str(tool_id)] = queries[query] if isinstance(query, int) else str(query), -int(ago)
+        for tool_id, (query, ago, *counted) in state.get("led", {}).items():  # in older states the query itself
+            text = queries[query] if isinstance(query, int) else str(query)
+            trail._led[str(tool_id)] = text, -int(ago), float(counted[0]) if counted else 1.0
+        trail._taught = int(state.get("taught", 0))
         trail._unanswered = {-int(ago): str(query) for ago, query in state.get("unanswered", [])}
         return trail

@@ -15,7 +15,8 @@ from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
 from toolsearch.protocols import ServerVisibility, ToolIndex, ToolRunner, VersionedVisibility, Visibility
 from toolsearch.search.index import Hits, clamped, find
-from toolsearch.search.learned import Learned, raised
+from toolsearch.search.learned import Learned
+from toolsearch.search.lessons import raised
 from toolsearch.session.pinning import PinnedTools
 from toolsearch.session.visible_tools import VisibleTools, may_see, visible_tools
 from toolsearch.settings import Settings
