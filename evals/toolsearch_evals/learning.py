@@ -110,7 +110,8 @@ def _use(search: ToolSearch, request: UserRequest, caller: Caller, habits: Habit
     shown: list[str] = []
     for query, limit in ((request.query, FIRST), (request.other_words, 2 * FIRST)):
         asked = ToolCall("search", search.settings.search_tool, {"queries": [query], "limit": limit})
-        shown = list((session.handle(asked).data or {}).get("loaded", ()))
+        told = session.handle(asked).data or {}
+        shown = [*told.get("loaded", ()), *told.get("named", ())]
         if not request.fitting.isdisjoint(shown):
             break
     fitting = [tool_id for tool_id in shown if tool_id in request.fitting]
@@ -119,6 +120,9 @@ def _use(search: ToolSearch, request: UserRequest, caller: Caller, habits: Habit
         fitting = wrong
     if fitting:
         tool = search.catalog[fitting[0]]
-        session.tools()
-        session.handle(ToolCall("use", search.catalog.provider_name(tool.id), smallest_arguments(tool.input_schema)))
+        call = ToolCall("use", search.catalog.provider_name(tool.id), smallest_arguments(tool.input_schema))
+        for _ in range(2):  # a tool that was only named is loaded by the first call, and runs at the second
+            session.tools()
+            if session.handle(call).ok:
+                break
     search.end_session(session.id)

@@ -99,8 +99,8 @@ def _measured(mistaken: float, mistaken_in_vain: float) -> tuple[str, ...]:
             "it has not had; only lessons from other needs can affect it."
         ),
         (
-            f"A model calls a fitting tool if one is among {FIRST} hits; else it searches once more, in other "
-            "words for the same need where the data set has some, with up to 20 hits. In "
+            f"A model calls a fitting tool if an answer loads it, among {FIRST} hits, or names it behind them; else it "
+            "searches once more, in other words for the same need where the data set has some. In "
             f"{mistaken:.0%} of the requests that find one, and {mistaken_in_vain:.0%} "
             "of those that do not, it calls a wrong tool and is content; that is learned as well."
         ),

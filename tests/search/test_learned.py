@@ -3,6 +3,7 @@
 import json
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from toolsearch import Caller, Catalog, Learned, Scored, SetupError, StateError, Tool, ToolCall, ToolSearch
+from toolsearch.search.lessons import raised
+from toolsearch.session.teaching import SearchTrail
 from toolsearch.testing import FixedIndex
 
 DAY = 86_400.0
@@ -453,3 +456,125 @@ def test_the_verdict_is_about_the_hits_that_are_kept(found: dict[str, float], li
     hits = searched(learned, index=Sure(found)).find("it is freezing", limit, caller=ANA)
     assert hits[0].tool.id == "house/set_mode"
     assert hits.verdict == verdict
+
+
+# -- what was taught, and undoing it -----------------------------------------------------------------------------------
+
+
+def school(clock: Clock) -> Learned:
+    """Two tenants; at acme two users, the second of them ten days later."""
+    learned = made(clock, without_tenant=True)
+    learned.teach("brr it is cold", "house/set_mode", tenant="acme", user="ana")
+    learned.teach("roll them", "roll_dice", tenant="rival", user="eve")
+    clock.now = 10 * DAY
+    learned.teach("cold, brr", "house/set_mode", tenant="acme", user="ben", times=2)
+    learned.teach("make a ticket", "tracker/create_issue", tenant="acme", user="ben")
+    learned.teach("make a ticket", "house/set_mode", tenant="acme", user="ben")
+    return learned
+
+
+def test_what_was_taught_is_listed_what_counts_most_first() -> None:
+    clock = Clock()
+    learned = school(clock)
+    clock.now = 40 * DAY
+    first, *others = learned.taught(tenant="acme")
+    assert (first.query, first.tool, first.users, first.times, first.last) == (
+        "brr it is cold",
+        "house/set_mode",
+        2,
+        3.0,
+        10 * DAY,
+    )
+    assert first.weight == pytest.approx(2 / 2 + 1 / 2 ** (40 / 30))
+    assert [each.weight for each in others] == sorted((each.weight for each in others), reverse=True)
+    assert {each.tenant for each in learned.taught()} == {"acme", "rival"}
+    assert [each.tool for each in learned.taught(query="COLD brr")] == ["house/set_mode"]
+    assert len(learned.taught(since=10 * DAY)) == 3
+
+
+@pytest.mark.parametrize(
+    ("which", "gone", "left"),
+    [
+        ({"query": "a ticket, make", "tool": "house/set_mode"}, 1, 3),  # one lesson
+        ({"query": "make a ticket"}, 2, 2),
+        ({"tool": "house/set_mode"}, 2, 2),
+        ({"tenant": "rival"}, 1, 3),
+        ({"tool": "roll_dice", "tenant": "acme"}, 0, 4),
+        ({"since": 10 * DAY}, 3, 2),  # what Ana taught before stays
+        ({"since": 11 * DAY}, 0, 4),
+        ({"user": "ben"}, 3, 2),
+        ({"user": "nobody"}, 0, 4),
+        ({"query": "never asked"}, 0, 4),
+    ],
+)
+def test_a_lesson_a_query_a_tool_a_tenant_a_user_or_a_time_can_be_undone(
+    which: dict[str, Any], gone: int, left: int
+) -> None:
+    learned = school(Clock())
+    assert (learned.undo(**which), len(learned.taught())) == (gone, left)
+    assert learned.taught(**{key: value for key, value in which.items() if key != "user"}) == [] or "user" in which
+
+
+def test_undoing_needs_to_know_what() -> None:
+    with pytest.raises(SetupError, match="needs to know what"):
+        made().undo()
+
+
+def test_the_page_shows_every_lesson_and_escapes_it() -> None:
+    learned = made()
+    for n in range(120):
+        learned.teach(f"<b>number{n}</b>", "tool", tenant="acme")
+    page = learned.page()
+    assert page.startswith("<!doctype html>")
+    assert "<b>number" not in page
+    assert page.count("&lt;b&gt;number") == 120
+    assert learned._repr_html_().count("&lt;b&gt;number") == 100
+
+
+# -- unlike requests, and one conversation -----------------------------------------------------------------------------
+
+
+def test_a_lesson_from_an_unlike_query_changes_no_verdict_that_nothing_fits() -> None:
+    learned = made()
+    learned.teach("weather of the coast tomorrow", "meteo/get_forecast", tenant="acme")
+    asked = "forecast the whether and the coats"
+    lesson = learned.lessons(asked, tenant="acme")["meteo/get_forecast"]
+    assert 0 < lesson.likeness < 0.5
+    before = searched(None, index=Sure({})).find(asked, caller=ANA)
+    nothing = replace(before, verdict="none")
+    tool = searched(None).catalog["meteo/get_forecast"]
+    assert raised(nothing, {tool: lesson}, 100.0, 5) == nothing
+    like = replace(lesson, likeness=0.5)
+    assert [hit.tool.id for hit in raised(nothing, {tool: like}, 100.0, 5)] == ["meteo/get_forecast"]
+
+
+def test_one_conversation_teaches_no_more_than_fifty_lessons_also_after_a_restart() -> None:
+    learned = made()
+    search = searched(learned)
+    session = search.session("one", caller=ANA)
+    for n in range(70):
+        if n == 40:
+            session = search.restore(json.loads(json.dumps(session.export())), caller=ANA)
+        session.handle(ToolCall(f"s{n}", "search_tools", {"queries": [f"climate device number{n}"]}))
+        session.tools()
+        assert session.handle(ToolCall(f"c{n}", "set_mode", {})).ok
+    assert len(learned) == 50
+
+
+def test_a_tool_that_was_only_named_teaches_more_than_the_one_that_was_loaded() -> None:
+    index = FixedIndex({"anything": ["tracker/create_issue", "meteo/get_forecast", "house/set_mode"]})
+    weights = {}
+    for name in ("create_issue", "set_mode"):
+        learned = made()
+        session = searched(learned, index=index, results=1, named=5, not_loaded="run").session(caller=ANA)
+        session.handle(ToolCall("s", "search_tools", {"queries": ["anything"]}))
+        session.tools()
+        assert session.handle(ToolCall("c", name, {})).ok
+        (lesson,) = learned.taught()
+        weights[name] = lesson.weight
+    assert weights["set_mode"] == 1.5 * weights["create_issue"]
+
+
+def test_a_trail_that_an_older_version_stored_is_read() -> None:
+    trail = SearchTrail.from_state({"led": {"a": ["cold", 0]}, "unanswered": []})
+    assert trail.pop_queries("a") == [("cold", 1.0)]
