@@ -966,7 +966,7 @@ def test_the_keys_of_an_exported_session_are_these_whatever_its_parts_are_called
     (tool_id, digest), *_ = state["found"]
     assert state["names"][tool_id] in state["trail"]["led"]
     assert len(digest) == 64
-    assert list(state["trail"]) == ["queries", "led", "unanswered"]
+    assert list(state["trail"]) == ["queries", "led", "taught", "unanswered"]
     assert all(len(entry) == 2 for entry in state["built_in"])
 
 
