@@ -1,5 +1,4 @@
-"""Confidence of an index: fitted on the splits "train" and "dev" of a data set, judged on "test".
-
+"""Confidence of an index: fitted on the splits "train" and "dev" of a data set, judged on "test" and on other sets.
 An index can be calibrated if its `Scored` have `signals`.
 """
 
@@ -8,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from copy import copy
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any
@@ -18,6 +18,7 @@ from toolsearch.search.confidence import DEPTH, PROBE, PROBED
 from toolsearch.settings import NOTHING_BELOW, SURE_FROM
 from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.cases import Case, Dataset
+from toolsearch_evals.elsewhere import judge, judged_tables, needed
 from toolsearch_evals.fitting import LabelledSearch, fit
 from toolsearch_evals.measures import wilson
 from toolsearch_evals.report import Column, Report, ReportTable
@@ -30,12 +31,12 @@ Tick = Callable[[str], None]
 
 
 def calibrate(
-    dataset: Dataset, indexes: Sequence[str], tick: Tick = lambda _: None
+    dataset: Dataset, indexes: Sequence[str], tick: Tick = lambda _: None, *, others: Sequence[Dataset] = ()
 ) -> tuple[Report, list[dict[str, Any]]]:
     """The report on these indexes by notation, and an entry for each as `fitting.write_fits` takes them.
 
-    `tick` is called after each search. Raises `SetupError` for a data set that lacks the splits, and for an index whose
-    hits have no signals.
+    `others` are data sets that nothing is fitted on; the fits are judged on them as well. `tick` is called after each
+    search. Raises `SetupError` for a data set that lacks the splits, and for an index whose hits have no signals.
     """
     cases = {split: [case for case in dataset.cases if case.split in split] for split in (FITTED, (JUDGED,))}
     if not all(cases.values()):
@@ -47,6 +48,7 @@ def calibrate(
     verdicts: list[dict[str, Any]] = []
     bins: list[dict[str, Any]] = []
     signals: list[dict[str, Any]] = []
+    far: tuple[list[dict[str, Any]], list[dict[str, Any]]] = [], []
     remembered = cache(_CachingEncoder)  # one for each encoder, shared by the indexes
     for notation in indexes:
         index = open_backend(notation, remembered)
@@ -60,8 +62,14 @@ def calibrate(
         verdicts += [place | row for row in _verdicts(judged, made)]
         bins += [place | row for row in _bins(judged, made)]
         signals += [place | {"signal": name, "weight": weight} for name, weight in made.weights.items()]
+        opened = partial(open_backend, notation, remembered)
+        for rows, more in zip(far, judge(others, opened, made, partial(tick, f"{name}, others")), strict=True):
+            rows += [place | row for row in more]
     parameters = {"data sets": [dataset.key], "indexes": [label(each) for each in indexes]}
-    return _calibration_report(verdicts, bins, signals, entries, parameters), entries
+    if others:
+        parameters["judged on"] = [each.key for each in others]
+    report = _calibration_report(verdicts, bins, signals, entries, parameters)
+    return replace(report, tables=(*report.tables, *judged_tables(*far))), entries
 
 
 def searches(
@@ -71,7 +79,7 @@ def searches(
     found = []
     silent = _FindsNothing()
     for case in cases:
-        gold = {tool_id for group in case.gold for tool_id in group}
+        gold = needed(case)
         hits = find(catalog, silent, case.query)
         named = bool(hits.hits or hits.unknown)
         found.append(_search(case, index.search(case.query, DEPTH), gold, named=named))
@@ -264,7 +272,10 @@ _BIN_COLUMNS = (
 )
 _SIGNAL_COLUMNS = (Column("index", "index"), Column("signal", "signal"), Column("weight", "weight", "number"))
 _MEASURED = (
-    "Fitted on the splits train and dev, judged on test, with the default thresholds.",
+    (
+        "Fitted on the splits train and dev, judged on test, with the default thresholds. On other sets nothing is "
+        "fitted: their own requests can be met, those of another set are about something else."
+    ),
     (
         f"found: some hit has a confidence of at least {SURE_FROM}, or the query names a tool. none: the probability "
         "that some tool can do it, computed as if half of all requests could not be met, is below "

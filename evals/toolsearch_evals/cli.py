@@ -46,6 +46,7 @@ from toolsearch_evals.cli_options import (
 from toolsearch_evals.compare import compare as compare_indexes
 from toolsearch_evals.demo import demo as play_demo
 from toolsearch_evals.derive import write_derived_set
+from toolsearch_evals.elsewhere import steps as searches_elsewhere
 from toolsearch_evals.fitting import write_fits
 from toolsearch_evals.forms import write
 from toolsearch_evals.import_cost import import_cost as measure_import_cost
@@ -133,6 +134,13 @@ def calibrate(
     data: DataOption = None,
     dataset: DatasetOption = None,
     index: Annotated[list[str] | None, index_option("keyword")] = None,
+    judge: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="A data set to judge the fits on as well, as for --data; may be repeated.", show_default=False
+        ),
+    ] = None,
+    samples: SamplesOption = None,
     fits: Annotated[
         Path | None,
         typer.Option(
@@ -144,12 +152,13 @@ def calibrate(
     out: OutOption = None,
     form: FormatOption = ReportForm.table,
 ) -> None:
-    """Fit the confidence of indexes on the splits train and dev, and judge it on test."""
+    """Fit the confidence of indexes on the splits train and dev, and judge it on test and on other sets."""
     only_set = read_one_labelled_set(data, dataset, "confidence is fitted")
     names = index or ["keyword"]
-    total = len(names) * len([case for case in only_set.cases if case.split])
+    others = read_labelled_sets(judge, None, samples) if judge else []
+    total = len(names) * (len([case for case in only_set.cases if case.split]) + searches_elsewhere(others))
     with progress(total, error_console()) as tick:
-        report, entries = calibrate_indexes(only_set, names, tick)
+        report, entries = calibrate_indexes(only_set, names, tick, others=others)
     print_report(report, form, out)
     if fits is not None:
         write_fits(entries, fits)

@@ -37,7 +37,7 @@ from toolsearch_indexes.readable_scripts import can_read
 from toolsearch_indexes.stem import stem
 from toolsearch_indexes.text import sentences, spellings
 from toolsearch_indexes.tool_vectors import TOOLS_AT_ONCE, EncoderChanged, ToolVectors
-from toolsearch_indexes.vector import NEAR, check_bars, least_cosine_alone, meaning_match
+from toolsearch_indexes.vector import NEAR, NEVER, check_bars, least_cosine_alone, meaning_match
 
 __all__ = ["HybridIndex"]
 
@@ -203,11 +203,18 @@ class HybridIndex:
             cosines[respelled] = (cosines[respelled] + cosines[len(by_words) :]) / 2
         alone = least_cosine_alone(self._near_alone, count_searched(len(self._tools), among))
         return [
-            _TextHits(
-                text.hits, dict(zip(ids, row, strict=True)), self._near if text.hits.query.holds_written else alone
-            )
+            _TextHits(text.hits, dict(zip(ids, row, strict=True)), self._least_cosine(text.hits.query, alone))
             for text, row in zip(by_words, cosines[: len(by_words)].tolist(), strict=True)
         ]
+
+    def _least_cosine(self, read: ReadQuery, alone: float) -> float:
+        """The cosine from which on a tool is a hit. One known word lowers no bar, and a mere action raises it.
+
+        A tool that does the same to something else is near a query for its verb alone.
+        """
+        if read.knows_only_actions:
+            return NEVER
+        return self._near if read.holds_written and read.is_known else alone
 
     def _blend(
         self, query: str, by_both: Sequence[_TextHits], scores: Mapping[str, float], limit: int

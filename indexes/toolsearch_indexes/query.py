@@ -59,6 +59,11 @@ class ReadQuery:
         return len(self.wanted) > len(self.stands_for)
 
     @property
+    def knows_only_actions(self) -> bool:
+        """Whether common actions are all that the catalog knows of a query, and most of it is something else."""
+        return bool(self.wanted) and not self.is_known and all(word in ACTIONS for word in self.wanted)
+
+    @property
     def finding(self) -> dict[str, float]:
         """The weights of the words that find a tool, and of the name's term."""
         weights = {word: weight for word, weight in self.weights.items() if word not in self.support}

@@ -30,10 +30,10 @@ from toolsearch_indexes.fitted_confidence import (
     with_confidence,
 )
 from toolsearch_indexes.readable_scripts import can_read
-from toolsearch_indexes.text import content_words, words
+from toolsearch_indexes.text import ACTIONS, content_words, words
 from toolsearch_indexes.tool_vectors import ToolVectors
 
-__all__ = ["NEAR", "VectorIndex", "check_bars", "least_cosine_alone", "meaning_match"]
+__all__ = ["NEAR", "NEVER", "VectorIndex", "check_bars", "least_cosine_alone", "meaning_match"]
 
 log = logging.getLogger("toolsearch")
 
@@ -41,6 +41,7 @@ NEAR = 0.1  # the cosine that counts as evidence; 0.15 keeps no more nonsense ou
 # The same where the catalog knows no word of the query: what one senseless query in ten reaches among a thousand tools.
 # The best cosine grows with the logarithm of the number of tools. Both were measured on two catalogs with three
 # encoders, from one tool to 2,000: 0.31 to 0.36, and 0.024 to 0.032.
+NEVER = 2.0  # no cosine is evidence
 NEAR_ALONE, GROWTH = 0.34, 0.028
 SHOWN = 40  # characters of a query in a match
 
@@ -98,7 +99,10 @@ class VectorIndex:
             return []
         tools = len(self._words)
         searched = count_searched(tools, among)
-        near = self._near if counts else least_cosine_alone(self._near_alone, searched)
+        near = self._near
+        if 3 * len(counts) <= len(query_words):  # one known word lowers no bar; what does the same is near by its verb
+            only_actions = counts and all(word in ACTIONS for word in counts)
+            near = NEVER if only_actions else least_cosine_alone(self._near_alone, searched)
         close = dict(zip(ids, cosines[0].tolist(), strict=True))
         ranked = sorted((-cosine, i) for i, cosine in close.items() if cosine > 0)
         usual, sense = usual_cosine(close.values()), (meaning_match(query),)

@@ -903,3 +903,21 @@ def test_what_a_caller_may_not_see_is_not_named_either() -> None:
     index.add(list(catalog))
     for query in ("frobnicate the blorptious pipeline of widgets", "delete cache of dns resolver on router"):
         assert {t.id for t in find(catalog, index, query, 5, mine, nothing_below=0.9).near} <= mine
+
+
+@pytest.mark.parametrize("index", ["keyword", "hybrid", "vector", "whoosh", "tantivy", "faiss"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "delete cache of dns resolver on router",
+        "update firmware of my washing machine",
+        "create a hologram with quantum lasers",
+    ],
+)
+def test_one_known_action_is_no_evidence_for_all_tools_that_do_it(index: str, query: str) -> None:
+    """K03: the catalog knows one word of five, and that is an action; the nearest are named, none is loaded."""
+    found = ToolSearch(VERBS_AND_NOUNS, index).find(query)
+    assert found.verdict == "none"
+    assert len(found) == 0
+    assert 1 <= len(found.near) <= 10
+    assert found.near[0].name.startswith(query.split(maxsplit=1)[0])
