@@ -203,18 +203,20 @@ class HybridIndex:
             cosines[respelled] = (cosines[respelled] + cosines[len(by_words) :]) / 2
         alone = least_cosine_alone(self._near_alone, count_searched(len(self._tools), among))
         return [
-            _TextHits(text.hits, dict(zip(ids, row, strict=True)), self._least_cosine(text.hits.query, alone))
+            _TextHits(text.hits, dict(zip(ids, row, strict=True)), self._least_cosine(text.hits.query, row, alone))
             for text, row in zip(by_words, cosines[: len(by_words)].tolist(), strict=True)
         ]
 
-    def _least_cosine(self, read: ReadQuery, alone: float) -> float:
-        """The cosine from which on a tool is a hit. One known word lowers no bar, and a mere action raises it.
+    def _least_cosine(self, read: ReadQuery, cosines: Sequence[float], alone: float) -> float:
+        """The cosine from which on a tool is a hit.
 
-        A tool that does the same to something else is near a query for its verb alone.
+        One known word lowers the bar only where some tool is near without it. A mere action raises it: a tool that does
+        the same to something else is near a query for its verb alone.
         """
         if read.knows_only_actions:
             return NEVER
-        return self._near if read.holds_written and read.is_known else alone
+        is_lower = read.holds_written and (read.is_known or max(cosines, default=0.0) >= alone)
+        return self._near if is_lower else alone
 
     def _blend(
         self, query: str, by_both: Sequence[_TextHits], scores: Mapping[str, float], limit: int

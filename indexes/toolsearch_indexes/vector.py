@@ -99,10 +99,10 @@ class VectorIndex:
             return []
         tools = len(self._words)
         searched = count_searched(tools, among)
-        near = self._near
-        if 3 * len(counts) <= len(query_words):  # one known word lowers no bar; what does the same is near by its verb
-            only_actions = counts and all(word in ACTIONS for word in counts)
-            near = NEVER if only_actions else least_cosine_alone(self._near_alone, searched)
+        near, alone = self._near, least_cosine_alone(self._near_alone, searched)
+        if 3 * len(counts) <= len(query_words):  # one known word lowers the bar only where some tool is near without it
+            only_actions = counts and all(word in ACTIONS for word in counts)  # what does the same is near by its verb
+            near = NEVER if only_actions else near if counts and cosines.max(initial=0.0) >= alone else alone
         close = dict(zip(ids, cosines[0].tolist(), strict=True))
         ranked = sorted((-cosine, i) for i, cosine in close.items() if cosine > 0)
         usual, sense = usual_cosine(close.values()), (meaning_match(query),)
