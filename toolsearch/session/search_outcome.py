@@ -13,6 +13,8 @@ from toolsearch.session.meta_tool import SearchRequest, schema_text, some_of
 
 __all__ = ["SearchOutcome"]
 
+DOUBTFUL_BELOW = 0.4  # confidence of the best hit: of the first hits below it, about three in four are wrong
+
 
 @dataclass
 class SearchOutcome:
@@ -136,13 +138,13 @@ class SearchOutcome:
         return f"call one {f'through {self.call_tool}' if self.call_tool else 'by its name'}"
 
     def caution(self) -> str:
-        """A warning that names the queries whose hits may not fit; empty if none is doubtful."""
+        """A warning that names the queries whose hits are doubtful; empty if none is."""
         loaded = {t.id for t in (*self.new, *self.already)}
         answered = [hits for hits in self.answers if any(h.tool.id in loaded for h in hits)]
-        weak = [_quoted(hits.query) for hits in answered if hits.verdict == "weak"]
-        if not weak:
+        doubtful = [_quoted(hits.query) for hits in answered if _is_doubtful(hits)]
+        if not doubtful:
             return ""
-        which = "These" if len(weak) == len(answered) else f"Those for {some_of(weak, 8)}"
+        which = "These" if len(doubtful) == len(answered) else f"Those for {some_of(doubtful, 8)}"
         return f"{which} may not fit: check before you call, or search in other words."
 
     def _concerns(self, server: str) -> bool:
@@ -170,6 +172,11 @@ class SearchOutcome:
                 " Try other words: what is done, to what, in which product; one capability a query."
             )
         return lines
+
+
+def _is_doubtful(hits: Hits) -> bool:
+    """Whether the best hit is more likely wrong than right. Most weak answers are right: see docs/confidence.md."""
+    return hits.verdict == "weak" and max((hit.confidence or 0.0) for hit in hits) < DOUBTFUL_BELOW
 
 
 def _quoted(text: str) -> str:
