@@ -114,7 +114,9 @@ def test_thresholds_are_probabilities_in_order(options: dict[str, Any]) -> None:
 
 
 def test_a_model_is_told_when_what_was_found_may_not_fit() -> None:
-    assert "These may not fit: check before you call, or search in other words." in answered(0.5, 0.1, answerable=0.8)
+    """Only where the best hit is more likely wrong than right: else it stands under most right ones."""
+    assert "These may not fit: check before you call, or search in other words." in answered(0.3, 0.1, answerable=0.8)
+    assert "may not fit" not in answered(0.5, 0.1, answerable=0.8)
     assert "may not fit" not in answered(0.9, 0.1, answerable=0.8)
     assert "may not fit" not in answered(None, None)
 
@@ -125,7 +127,7 @@ def test_without_any_hit_the_verdict_is_none_even_with_none_at_zero() -> None:
 
 
 def test_the_caution_stays_where_all_that_was_found_is_loaded_already() -> None:
-    session = ToolSearch(Catalog(TOOLS), Sure(0.5, answerable=0.8)).session()
+    session = ToolSearch(Catalog(TOOLS), Sure(0.3, answerable=0.8)).session()
     caution = "These may not fit: check before you call, or search in other words."
     for query in ("q", "other", "q"):
         answer = session.handle(ToolCall("1", "search_tools", {"queries": [query]})).content
@@ -134,7 +136,7 @@ def test_the_caution_stays_where_all_that_was_found_is_loaded_already() -> None:
 
 
 def test_the_caution_says_which_query_it_is_for() -> None:
-    session = ToolSearch(Catalog(TOOLS), Sure(0.5, answerable=0.8)).session()
+    session = ToolSearch(Catalog(TOOLS), Sure(0.3, answerable=0.8)).session()
     session.handle(ToolCall("1", "search_tools", {"queries": ["select:send_mail"]}))
     answer = session.handle(ToolCall("2", "search_tools", {"queries": ["select:send_mail", "q"]})).content
     assert 'Those for "q" may not fit' in answer

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from toolsearch import Caller, Catalog, Learned, Session, ToolCall, ToolResult, ToolSearch
+from toolsearch.protocols import Ranking
 from toolsearch.testing import FixedIndex
 from toolsearch.tokens import ESTIMATE
 
@@ -270,3 +271,70 @@ def test_sessions_and_trails_that_were_exported_before_there_were_names_are_read
     assert called(again, "box_01", n=1).ok
     assert search.learned is not None
     assert [*search.learned.lessons("box", tenant=None, among=BOXES)] == ["box_01"]
+
+
+# -- what tells tools apart, and where nothing fits --------------------------------------------------------------------
+
+
+def test_A26_near_duplicates_are_both_loaded_and_told_apart_by_a_line_each() -> None:
+    """A26: the sibling with the better sentence does not come alone."""
+    tools = [
+        {"name": "graph_outline", "description": "Structured outline of the current graph with node ids"},
+        {"name": "graph_picture", "description": "Shows a lovely picture of all nodes in the current graph"},
+    ]
+    for index in ("keyword", "hybrid"):
+        answer = searched(ToolSearch(Catalog(tools), index).session(), "show me which nodes are in the current graph")
+        assert "- graph_outline: Structured outline of the current graph with node ids" in answer.content
+        assert "- graph_picture: Shows a lovely picture of all nodes in the current graph" in answer.content
+
+
+def test_A26_siblings_tools_that_begin_with_the_same_sentence_show_where_they_differ() -> None:
+    """A26: else the model could only guess; a tool whose sentence is its own is still one short line."""
+    same = "Returns the weather for a place."
+    session = session_with(
+        {"weather": ["metric", "imperial", "tides"]},
+        {"name": "metric", "description": f"{same} Degrees are Celsius."},
+        {"name": "imperial", "description": f"{same} Degrees are Fahrenheit." + " And more." * 100},
+        {"name": "tides", "description": "Tides at a harbour. In metres."},
+        results=3,
+    )
+    lines = searched(session, "weather").content.splitlines()
+    assert lines[1] == f"- metric: {same} Degrees are Celsius."
+    assert lines[2].startswith(f"- imperial: {same} Degrees are Fahrenheit.")
+    assert len(lines[2]) < 450
+    assert lines[3] == "- tides: Tides at a harbour."
+
+
+def test_K02_an_answer_says_how_to_ask_better() -> None:
+    """K02: what the index hints at is told, whether tools were found or not."""
+
+    class Hinting(FixedIndex):
+        def search(self, *given: Any, **options: Any) -> Ranking:
+            return Ranking(super().search(*given, **options), hint="The tools are described in English.")
+
+    session = ToolSearch(Catalog(map(box, BOXES)), Hinting({"box": BOXES})).session()
+    for query, says in (("box", "Loaded 2 tools"), ("ξεκλείδωσε", 'Nothing fits "ξεκλείδωσε"')):
+        answer = searched(session, query).content
+        assert says in answer
+        assert "The tools are described in English." in answer.splitlines()
+
+
+def test_where_nothing_fits_the_answer_says_what_there_is_once_in_a_row() -> None:
+    """Also the nearest tools, which can be called by their names."""
+    session = session_with({"chest": ["cellar/box_00"]}, box("box_00", server="cellar"), box("box_01", server="attic"))
+    first = searched(session, "paint the fence").content
+    assert first.endswith(
+        'What there is; "select:NAME" loads a tool, "server:NAME" lists a server:\nattic: box_01\ncellar: box_00'
+    )
+    assert "What there is" not in searched(session, "whitewash").content
+    assert "What there is" not in searched(session, "chest").content
+    assert "What there is" in searched(session, "paint the fence, please").content
+    assert called(session, "box_01", n=1).status == "not_loaded"
+
+
+def test_a_directory_in_the_instructions_is_not_repeated_and_a_large_one_is_short() -> None:
+    assert "What there is" not in searched(session_with({}, directory=200), "paint the fence").content
+    tools = [box(f"box_{n:04}", server=f"server_{n % 150:03}") for n in range(600)]
+    answer = searched(session_with({}, *tools), "paint the fence").content
+    assert "more servers with" in answer
+    assert ESTIMATE.count(answer) < 400

@@ -50,6 +50,11 @@ class Hit:
         """The score as people read it: three decimals, or "exact"."""
         return "exact" if self.exact else f"{self.score:.3f}"
 
+    @property
+    def shown_confidence(self) -> str:
+        """The probability that the tool fits as people read it: two decimals, empty where there is none."""
+        return "" if self.confidence is None else f"{self.confidence:.2f}"
+
 
 @dataclass(frozen=True)
 class Hits(Sequence[Hit]):
@@ -87,7 +92,9 @@ class Hits(Sequence[Hit]):
 
     def __repr__(self) -> str:
         wide = min(max([32, *(len(h.tool.id) for h in self.hits)]), 48)
-        lines = [f"{h.shown_score:>8}  {h.tool.id:{wide}}  {h.tool.summary(70)}" for h in self.hits]
+        lines = [
+            f"{h.shown_score:>8}  {h.shown_confidence:>4}  {h.tool.id:{wide}}  {h.tool.summary(70)}" for h in self.hits
+        ]
         return "\n".join(
             [
                 f"Hits({self.query!r}: {len(self)} by {self.index_name}{f', {self.verdict}' if self.verdict else ''})",
@@ -102,7 +109,7 @@ class Hits(Sequence[Hit]):
         rows = [
             (
                 h.tool.id,
-                "" if h.confidence is None else f"{h.confidence:.2f}",
+                h.shown_confidence,
                 h.shown_score,
                 h.tool.summary(),
                 ", ".join(f"{m.word} ({'/'.join(m.fields)})" for m in h.matched),

@@ -13,6 +13,7 @@ from toolsearch.session.meta_tool import SearchRequest, schema_text, some_of
 
 __all__ = ["SearchOutcome"]
 
+_SUMMARY, _LONGER = 140, 400  # characters of a tool's summary; of one that must tell it from another
 DOUBTFUL_BELOW = 0.4  # confidence of the best hit: of the first hits below it, about three in four are wrong
 
 
@@ -71,12 +72,15 @@ class SearchOutcome:
             "degraded": list(dict.fromkeys(hits.degraded for hits in self.answers if hits.degraded)),
         }
 
-    def line(self, tool: Tool, summary: int = 140) -> str:
-        """One tool: its name, its server, its first sentence."""
+    def line(self, tool: Tool) -> str:
+        """One tool: its name, its server, and its first sentence, or more where another tool begins with the same."""
         place = f" ({tool.server})" if tool.server else ""
-        sentence = f": {tool.summary(summary)}" if summary else ""
+        summary = tool.summary(_SUMMARY)
+        if any(other.id != tool.id and other.summary(_SUMMARY) == summary for other in self.new):
+            whole = " ".join(tool.description.split())
+            summary = whole if len(whole) <= _LONGER else f"{whole[: _LONGER - 1]}…"
         schema = f"\n  arguments: {schema_text(tool)}" if self.call_tool else ""
-        return f"- {self._name_of(tool)}{place}{sentence}{schema}"
+        return f"- {self._name_of(tool)}{place}: {summary}{schema}"
 
     def _name_of(self, tool: Tool) -> str:
         return self.names.get(tool.id, tool.name)
