@@ -78,7 +78,7 @@ class Settings(BaseModel):
     names."""
     sure_from: Annotated[float, Field(ge=0, le=1)] = SURE_FROM
     """A probability. If the best tool of a search is relevant with at least this probability, the search has found
-    something; below it, the search says that its tools may not fit."""
+    something; below it, its tools may not fit."""
     nothing_below: Annotated[float, Field(ge=0, le=1)] = NOTHING_BELOW
     """If the probability that any tool fits is below this, the search returns nothing. 0 disables the cut-off."""
     examples: tuple[ExampleSource, ...] = ("author", "enriched", "learned")
