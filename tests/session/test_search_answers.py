@@ -317,24 +317,3 @@ def test_K02_an_answer_says_how_to_ask_better() -> None:
         answer = searched(session, query).content
         assert says in answer
         assert "The tools are described in English." in answer.splitlines()
-
-
-def test_where_nothing_fits_the_answer_says_what_there_is_once_in_a_row() -> None:
-    """Also the nearest tools, which can be called by their names."""
-    session = session_with({"chest": ["cellar/box_00"]}, box("box_00", server="cellar"), box("box_01", server="attic"))
-    first = searched(session, "paint the fence").content
-    assert first.endswith(
-        'What there is; "select:NAME" loads a tool, "server:NAME" lists a server:\nattic: box_01\ncellar: box_00'
-    )
-    assert "What there is" not in searched(session, "whitewash").content
-    assert "What there is" not in searched(session, "chest").content
-    assert "What there is" in searched(session, "paint the fence, please").content
-    assert called(session, "box_01", n=1).status == "not_loaded"
-
-
-def test_a_directory_in_the_instructions_is_not_repeated_and_a_large_one_is_short() -> None:
-    assert "What there is" not in searched(session_with({}, directory=200), "paint the fence").content
-    tools = [box(f"box_{n:04}", server=f"server_{n % 150:03}") for n in range(600)]
-    answer = searched(session_with({}, *tools), "paint the fence").content
-    assert "more servers with" in answer
-    assert ESTIMATE.count(answer) < 400
