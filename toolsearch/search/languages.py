@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable
+from functools import lru_cache
 
 from toolsearch.catalog.tools import Tool
 
@@ -63,6 +64,7 @@ def script_of(text: str) -> str:
     return max(counts, key=lambda script: counts[script])
 
 
+@lru_cache(maxsize=1_024)  # the same descriptions are looked at for every query in another language
 def language_of(text: str) -> str | None:
     """The language of a text in Latin script, or the script of another text; None where too little tells it.
 
