@@ -16,6 +16,7 @@ from toolsearch.catalog.changes import Change
 from toolsearch.catalog.tools import Tool, tool
 from toolsearch.errors import SetupError
 from toolsearch.protocols import ToolIndex, ToolRunner, Visibility
+from toolsearch.search.abilities import BackgroundIndex, TieredIndex
 from toolsearch.search.index import Hits, open_index
 from toolsearch.search.learned import Learned
 from toolsearch.search.probes import Suggestion, suggest
@@ -95,6 +96,12 @@ class ToolSearch:
         return self.view.index
 
     @property
+    def tier(self) -> str:
+        """Which index this is, what it understands, and what a better one would bring, in one line."""
+        name, index = self.index.name, self.index
+        return f"{name}: {index.tier}" if checks.offers(index, TieredIndex) else name
+
+    @property
     def pinned(self) -> tuple[Tool, ...]:
         """The tools that are always shown and never searched."""
         return self.view.pinned
@@ -110,6 +117,13 @@ class ToolSearch:
     def find(self, query: str, limit: int = 5, *, caller: Caller | None = None, category: str | None = None) -> Hits:
         """The tools that fit a query, best first; see `toolsearch.find`. Filters apply before ranking."""
         return self.view.find(query, limit, caller=caller, category=category)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Waits, at most `seconds`, until an index that works in the background has done what it can.
+
+        Returns whether every tool is searched in full. Most indexes work at once, so there is nothing to wait for.
+        """
+        return self.index.wait(seconds) if checks.offers(self.index, BackgroundIndex) else True
 
     def session(self, conversation_id: str | None = None, *, caller: Caller | None = None) -> Session:
         """The session of a conversation, created at the first call; without an id, a new private one.

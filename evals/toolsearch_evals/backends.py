@@ -14,7 +14,7 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
-from toolsearch import SetupError, ToolIndex, open_index
+from toolsearch import SetupError, ToolIndex
 from toolsearch.support.plugins import plugin
 
 __all__ = ["check_notation", "installed_indexes", "label", "open_backend"]
@@ -27,9 +27,11 @@ def open_backend(notation: str, wrapped: Callable[[Any], Any] = lambda encoder: 
     """
     check_notation(notation)
     name, encoder, model = _parts(notation)
-    if not encoder:
-        return open_index(name)
-    index: ToolIndex = plugin("index", "toolsearch.indexes", name).load()(encoder=wrapped(_encoder(encoder, model)))
+    make = plugin("index", "toolsearch.indexes", name).load()
+    options: dict[str, Any] = {"encoder": wrapped(_encoder(encoder, model))} if encoder else {}
+    if "in_background" in inspect.signature(make).parameters:  # what is measured is the index when it is ready
+        options["in_background"] = False
+    index: ToolIndex = make(**options)
     return index
 
 
@@ -47,8 +49,10 @@ def check_notation(notation: str) -> None:
 
 
 def installed_indexes() -> list[str]:
-    """The names of all installed indexes, except "auto", which opens one of the others."""
-    return sorted(point.name for point in entry_points(group="toolsearch.indexes") if point.name != "auto")
+    """The names of all installed indexes, except "auto", which opens one of the others, and "best", which is slow."""
+    return sorted(
+        point.name for point in entry_points(group="toolsearch.indexes") if point.name not in ("auto", "best")
+    )
 
 
 def label(notation: str) -> str:

@@ -17,7 +17,9 @@ log = logging.getLogger("toolsearch")
 def open_default() -> ToolIndex:
     """A new index. Finds out without an import what is missing; an encoder that is installed but broken is an error."""
     try:
-        return HybridIndex()
+        index: HybridIndex | KeywordIndex = HybridIndex()
+        log.info("the index 'auto' is 'hybrid': %s", index.tier)
     except MissingExtra as missing:
-        log.info("the index 'auto' is 'keyword': %s", missing)
-        return KeywordIndex()
+        index = KeywordIndex()
+        log.info("the index 'auto' is 'keyword': %s: %s", index.tier, missing)
+    return index

@@ -7,7 +7,6 @@ provided that it is a good one in itself.
 
 from __future__ import annotations
 
-import logging
 import re
 import threading
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,12 +14,14 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
 from toolsearch.catalog import Tool
-from toolsearch.errors import QueryError, SetupError
+from toolsearch.errors import QueryError
 from toolsearch.protocols import Ranking, Scored
 from toolsearch.search.index import NEAREST, QUERY_CHARACTERS
 from toolsearch.support.checks import number
 from toolsearch_indexes.document import texts
 from toolsearch_indexes.encoders import Encoder
+from toolsearch_indexes.encoders.static import StaticEncoder
+from toolsearch_indexes.encoding import EncodedTools
 from toolsearch_indexes.fitted_confidence import (
     DEPTH,
     Candidate,
@@ -36,19 +37,17 @@ from toolsearch_indexes.query import ReadQuery
 from toolsearch_indexes.readable_scripts import can_read
 from toolsearch_indexes.stem import stem
 from toolsearch_indexes.text import sentences, spellings
-from toolsearch_indexes.tool_vectors import TOOLS_AT_ONCE, EncoderChanged, ToolVectors
+from toolsearch_indexes.tool_vectors import ToolVectors
 from toolsearch_indexes.vector import NEAR, NEVER, check_bars, least_cosine_alone, meaning_match
 
 __all__ = ["HybridIndex"]
-
-log = logging.getLogger("toolsearch")
 
 KEYWORD_WEIGHT = 0.4
 BY_WORDS, BY_MEANING = 60, 30  # candidates of each half, at least; a tool that is among neither is not found
 SENTENCES = 8
 GOOD_WORDS = 0.6  # share of the query's rarity: a hit of words below it is no full hit, even if it is the best
 GOOD_MEANING = 0.4  # the same as a cosine
-LISTED = 20  # ids in a line of the log
+MOST_WAITING = 0.1  # of the tools; if more are not encoded yet, meaning would only favour those that are
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +77,9 @@ class HybridIndex:
 
     If the encoder fails later, only words are searched, and the answer says so in `degraded`. Tools that the encoder
     refuses are found by their words; the next `add` tries to encode them again.
+
+    With `in_background`, for an encoder that takes long, `add` returns at once and a thread encodes the tools. Until
+    nine in ten tools are encoded, only words are searched, and answers say so; `wait` waits for the end.
     """
 
     name = "hybrid"
@@ -89,15 +91,15 @@ class HybridIndex:
         keyword_weight: float = KEYWORD_WEIGHT,
         near: float = NEAR,
         near_alone: float | None = None,
+        in_background: bool = False,
     ) -> None:
         number("keyword_weight", keyword_weight, "a share", least=0, most=1)
         check_bars(near, near_alone)
         self._words = KeywordIndex()
-        self._vectors = ToolVectors(encoder)
+        self._meaning = EncodedTools(encoder, in_background=in_background)
         self._weight = keyword_weight
         self._near, self._near_alone = near, near_alone
         self._tools: dict[str, Tool] = {}
-        self._waiting: dict[str, Tool] = {}  # tools that could not be encoded; the next `add` tries again
         self._changes = threading.RLock()
 
     def __repr__(self) -> str:
@@ -109,46 +111,29 @@ class HybridIndex:
     def add(self, tools: Sequence[Tool]) -> None:
         with self._changes:
             self._words.add(tools)
-            new = {tool.id: tool for tool in tools}
-            self._tools |= new
-            waiting = [tool for tool_id, tool in self._waiting.items() if tool_id not in new]
-            self._waiting = self._waiting | new
-            error, answers = self._encode(list(new.values()), False)
-            error = self._encode(waiting, answers)[0] or error
-            if error is not None:
-                message = "%d tools are found by their words only, as they cannot be encoded: %s"
-                log.warning(message, len(self._waiting), _listed(self._waiting), exc_info=error)
-
-    def _encode(self, tools: Sequence[Tool], answers: bool) -> tuple[Exception | None, bool]:
-        """Encodes tools; those that the encoder refuses go on waiting. `answers`: the encoder is known to work.
-
-        Returns the last error, and whether the encoder works. Raises the error if the encoder has changed, or has
-        encoded nothing yet because it is set up wrongly.
-        """
-        error: Exception | None = None
-        for start in range(0, len(tools), TOOLS_AT_ONCE):
-            batch = tools[start : start + TOOLS_AT_ONCE]
-            try:
-                refused = self._vectors.add(batch, answers=answers)
-            except Exception as problem:
-                if isinstance(problem, EncoderChanged) or (isinstance(problem, SetupError) and not len(self._vectors)):
-                    raise
-                error, answers = problem, False
-                continue
-            answers = True
-            for tool in batch:
-                if tool.id not in refused:
-                    self._waiting.pop(tool.id, None)
-            error = next(reversed(refused.values()), error)
-        return error, answers
+            self._tools |= {tool.id: tool for tool in tools}
+            self._meaning.add(tools)
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._changes:
             self._words.remove(ids)
-            self._vectors.remove(ids)
+            self._meaning.remove(ids)
             for tool_id in ids:
                 self._tools.pop(tool_id, None)
-                self._waiting.pop(tool_id, None)
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Waits until the background has encoded what it can, at most `seconds`; whether every tool has its vector."""
+        return self._meaning.wait(seconds)
+
+    def prepare(self, queries: Sequence[str]) -> None:
+        """Encodes queries together that are about to be searched for one by one."""
+        texts: dict[int, tuple[ToolVectors, list[str]]] = {}
+        for query in (each[:QUERY_CHARACTERS] for each in queries):
+            vectors = self._meaning_for(query).vectors
+            texts.setdefault(id(vectors), (vectors, []))[1].extend((query, *_parts(query)))
+        for vectors, some in texts.values():
+            if len(vectors):
+                vectors.prepare(list(dict.fromkeys(some)))
 
     def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> list[Scored]:
         query = query[:QUERY_CHARACTERS]
@@ -156,30 +141,49 @@ class HybridIndex:
             return []
         searched = count_searched(len(self._tools), among)
         by_words = [self._search_words(text, limit, among) for text in (query, *_parts(query))]
-        if not can_read(self.encoder, query, well=bool(by_words[0].hits.scores)):
-            return self._by_words_only(by_words[0].hits, limit, among)
+        meaning, words = self._meaning_for(query), by_words[0].hits
+        waiting = {tool_id for tool_id in list(meaning.waiting) if among is None or tool_id in among}
+        if meaning.is_encoding and len(waiting) > MOST_WAITING * searched:
+            degraded = f"searched by words only so far: {len(waiting)} of {searched} tools are not encoded yet"
+            return self._by_words_only(words, limit, among, degraded)
+        if not can_read(meaning.vectors.encoder, query, well=bool(words.scores)):
+            return self._by_words_only(words, limit, among)
         try:
-            by_both = self._search_meaning(by_words, limit, among)
+            by_both = self._search_meaning(meaning.vectors, by_words, limit, among)
         except QueryError as error:
             degraded = f"searched by words only: {type(error.__cause__).__name__}"
-            return self._by_words_only(by_words[0].hits, limit, among, degraded)
+            return self._by_words_only(words, limit, among, degraded)
         scores = self._scores(by_both)
         candidates = add_rank_signals(self._blend(query, by_both, scores, limit), searched)
         near = [tool_id for _, tool_id in best(scores, NEAREST)]
         # It was fitted to the scores of the default weight.
-        fit = self._vectors.fit(self.name) if self._weight == KEYWORD_WEIGHT else None
-        waiting = {tool_id for tool_id in list(self._waiting) if among is None or tool_id in among}
+        fit = meaning.vectors.fit(HybridIndex.name) if self._weight == KEYWORD_WEIGHT else None
         if not waiting:
             return with_confidence(candidates, limit, fit, searched, near=near)
         tools, they = ("1 tool is", "it") if len(waiting) == 1 else (f"{len(waiting)} tools are", "they")
-        degraded = f"{tools} searched by words only: {they} could not be encoded"
+        why = "not encoded yet" if meaning.is_encoding else f"{they} could not be encoded"
+        degraded = f"{tools} searched by words only: {why}"
         ranking = with_confidence(candidates, limit, fit, searched, near=near, degraded=degraded)
         return _without_confidence(ranking, waiting)
+
+    def _meaning_for(self, query: str) -> EncodedTools:
+        """The tools by the vectors to search with this query."""
+        return self._meaning
+
+    @property
+    def tier(self) -> str:
+        """What the index understands, and what a better one would bring."""
+        if isinstance(self.encoder, StaticEncoder):
+            return (
+                "words, and meaning by word vectors; pip install 'toolsearch-kit[best]' and index=\"best\" add models "
+                "of sentences and other languages (R@5 .77 -> .79 on public sets)"
+            )
+        return "words and meaning"
 
     @property
     def encoder(self) -> Encoder:
         """What makes the vectors."""
-        return self._vectors.encoder
+        return self._meaning.vectors.encoder
 
     def _by_words_only(
         self, hits: WordHits, limit: int, among: AbstractSet[str] | None, degraded: str | None = None
@@ -192,16 +196,18 @@ class HybridIndex:
         hits = self._words.look_up(text, max(limit, BY_WORDS), among)
         return _Text(text, hits, self._respell(text, hits))
 
-    def _search_meaning(self, by_words: Sequence[_Text], limit: int, among: AbstractSet[str] | None) -> list[_TextHits]:
+    def _search_meaning(
+        self, vectors: ToolVectors, by_words: Sequence[_Text], limit: int, among: AbstractSet[str] | None
+    ) -> list[_TextHits]:
         """Adds the cosines of the tools nearest to each text, and of all that the words of any text find."""
         respelled = [at for at, text in enumerate(by_words) if text.respelled != text.text]
         queries = [*(text.text for text in by_words), *(by_words[at].respelled for at in respelled)]
         also = {tool_id for text in by_words for tool_id in text.hits.scores}
-        ids, cosines = self._vectors.find_nearest(queries, max(limit, BY_MEANING), among, also)
+        ids, cosines = vectors.find_nearest(queries, max(limit, BY_MEANING), among, also)
         # Of two spellings the mean: a word that no tool knows is often spelt well, and the guess another word.
         if respelled:
             cosines[respelled] = (cosines[respelled] + cosines[len(by_words) :]) / 2
-        alone = least_cosine_alone(self._near_alone, count_searched(len(self._tools), among))
+        alone = self._least_alone(vectors, count_searched(len(self._tools), among))
         return [
             _TextHits(text.hits, dict(zip(ids, row, strict=True)), self._least_cosine(text.hits.query, row, alone))
             for text, row in zip(by_words, cosines[: len(by_words)].tolist(), strict=True)
@@ -217,6 +223,10 @@ class HybridIndex:
             return NEVER
         is_lower = read.holds_written and (read.is_known or max(cosines, default=0.0) >= alone)
         return self._near if is_lower else alone
+
+    def _least_alone(self, vectors: ToolVectors, tools: int) -> float:
+        """The cosine that counts as evidence among so many tools where the catalog knows no word of the query."""
+        return least_cosine_alone(self._near_alone, tools)
 
     def _blend(
         self, query: str, by_both: Sequence[_TextHits], scores: Mapping[str, float], limit: int
@@ -302,13 +312,6 @@ def _without_confidence(hits: Ranking, ids: AbstractSet[str]) -> Ranking:
         return hits
     doubted = (replace(hit, confidence=None) if hit.id in ids else hit for hit in hits)
     return Ranking(doubted, near=hits.near, degraded=hits.degraded)
-
-
-def _listed(ids: Iterable[str]) -> str:
-    """The ids as a text; of very many the first."""
-    every = [repr(tool_id) for tool_id in ids]
-    more = len(every) - LISTED
-    return ", ".join(every[:LISTED]) + (f" and {more} more" if more > 0 else "")
 
 
 def _parts(query: str) -> list[str]:

@@ -12,6 +12,7 @@ import logging
 import threading
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from toolsearch.catalog import Tool
 from toolsearch.errors import MissingExtra, QueryError, SetupError
 from toolsearch.search import Fit
 from toolsearch.search.confidence import PROBE, PROBED
+from toolsearch.support.bounded_cache import BoundedCache
 from toolsearch_indexes.document import PASSAGES, kept, passages
 from toolsearch_indexes.encoders import Encoder, EncoderError, OutputError, as_encoder, encoded, not_finite, unit_rows
 from toolsearch_indexes.encoders.centered import NEUTRAL
@@ -34,6 +36,7 @@ __all__ = ["TOOLS_AT_ONCE", "EncoderChanged", "Refusals", "ToolVectors"]
 log = logging.getLogger("toolsearch")
 
 TOOLS_AT_ONCE = 256  # encoded together
+QUERIES_KEPT = 256  # vectors: `find` may search for the same text again, to look behind like tools
 ENOUGH = 20  # tools: from so many one can see how alike an encoder finds any two texts
 ALIKE = 0.7  # the mean cosine that is worth a warning; good encoders have 0.1 to 0.4, E5 as it is has 0.8 and more
 
@@ -57,6 +60,7 @@ class ToolVectors:
         self._digests: dict[str, bytes] = {}
         # By the encoder's name, which may change while there are no rows.
         self._probes: dict[str, tuple[float, ...]] = {}
+        self._queries: BoundedCache[NDArray[np.float32]] = BoundedCache(QUERIES_KEPT)  # by encoder and text
         self._looked_at: str | None = None  # the encoder that was last checked for finding any two texts alike
         self._changes = threading.RLock()
 
@@ -161,7 +165,7 @@ class ToolVectors:
         """
         rows = self._rows
         try:
-            vectors = self._encode(queries, query=True)
+            vectors = self._encode_queries(queries)
         except Exception as error:
             if isinstance(error, EncoderChanged):
                 raise
@@ -173,6 +177,25 @@ class ToolVectors:
         if rows is None or rows.width != vectors.shape[1]:
             rows = VectorMatrix(vectors.shape[1])
         return rows.find_nearest(vectors, limit, among, also)
+
+    def prepare(self, queries: Sequence[str]) -> None:
+        """Encodes queries together, which is quicker than one by one; an error shows when they are searched for."""
+        with suppress(Exception):
+            self._encode_queries(queries)
+
+    def _encode_queries(self, queries: Sequence[str]) -> NDArray[np.float32]:
+        """A row for each query. Those that were encoded lately are remembered."""
+        import numpy as np
+
+        made_by = self.encoder.name, self.encoder.width
+        kept = {query: self._queries.get((made_by, query)) for query in queries}
+        new = [query for query, row in kept.items() if row is None]
+        if new or not queries:
+            for query, row in zip(new, self._encode(new, query=True), strict=True):
+                kept[query] = self._queries.put((made_by, query), row, 1)
+        else:
+            self._check_encoder()
+        return np.stack([row for query in queries if (row := kept[query]) is not None])
 
     def _means(self, tools: Mapping[str, Passages], answers: bool) -> tuple[dict[str, NDArray[np.float32]], Refusals]:
         """A row for each tool, and the tools that the encoder refuses.
@@ -227,6 +250,11 @@ class ToolVectors:
 
     def _encode(self, texts: Sequence[str], *, query: bool = False, strict: bool = True) -> NDArray[np.float32]:
         """The rows of these texts. If `strict`, values that are not finite are an error."""
+        self._check_encoder()
+        return (encoded if strict else unit_rows)(self.encoder, texts, query=query)
+
+    def _check_encoder(self) -> None:
+        """Raises `EncoderChanged` if the vectors there are come from another encoder."""
         name, width = self.encoder.name, self.encoder.width
         if self._made_by is not None and self._made_by != (name, width):
             before, numbers = self._made_by
@@ -234,4 +262,3 @@ class ToolVectors:
                 f"the index holds vectors of {numbers} numbers by {before!r}, the encoder is now {name!r} and gives "
                 f"{width}: the two cannot be compared. Make a new index and add the tools again"
             )
-        return (encoded if strict else unit_rows)(self.encoder, texts, query=query)

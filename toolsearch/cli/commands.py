@@ -78,7 +78,9 @@ def search(
     catalog = catalog_of(tools)
     if examples is not None and (stale := catalog.enrich(Examples.load(examples))):
         warn(f"stale, so not used: {', '.join(stale)}")
-    hits = ToolSearch(catalog, index, settings=Settings.load()).find(" ".join(words), limit)
+    searching = ToolSearch(catalog, index, settings=Settings.load())
+    searching.wait()
+    hits = searching.find(" ".join(words), limit)
     if hits.problem:
         raise SetupError(hits.problem)
     if form is OutputForm.json:
@@ -93,6 +95,8 @@ def search(
         show_folded(f"Nearest: {', '.join(t.id for t in hits.near)}")
     for note in filter(None, (hits.hint, hits.degraded)):
         warn(note)
+    if verbose and searching.settings.index == "auto":
+        warn(f"The index auto is {searching.tier}.")
     warn_of_unread(catalog)
     raise typer.Exit(0 if hits else 1)
 

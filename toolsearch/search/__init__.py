@@ -5,6 +5,7 @@ diversity   like tools that would crowd out the rest        learned     what use
 lessons     what was taught, and what it does to hits       probes      tools that need example queries most
 upkeep      an index kept in step with a catalog            past_queries  queries as `learned` keeps them
 languages   in which language a request is
+abilities   what an index may offer beyond `ToolIndex`
 """
 
 from toolsearch.search.confidence import Fit, Verdict, verdict

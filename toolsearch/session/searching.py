@@ -64,11 +64,12 @@ class SearchLog:
                 return outcome
         depth = request.limit + MORE * min(self._times(request), RETRIES) + self._most_named(request)
         seen = view.visible(caller, category)
-        outcome.listings = [listing for query in request.queries if (listing := listing_of(query, seen))]
+        listings = {query: listing_of(query, seen) for query in request.queries}
+        outcome.listings = [listing for query in request.queries if (listing := listings[query])]
+        searched = [query for query in request.queries if listings[query] is None]
+        view.prepare(searched)
         outcome.answers = [
-            with_place(view.find(query, depth, caller=caller, category=category), seen)
-            for query in request.queries
-            if listing_of(query, seen) is None
+            with_place(view.find(query, depth, caller=caller, category=category), seen) for query in searched
         ]
         return outcome
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
@@ -14,6 +14,7 @@ from toolsearch.catalog.roster import Roster
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
 from toolsearch.protocols import ServerVisibility, ToolIndex, ToolRunner, VersionedVisibility, Visibility
+from toolsearch.search.abilities import BatchIndex
 from toolsearch.search.index import Hits, clamped, find
 from toolsearch.search.learned import Learned
 from toolsearch.search.lessons import raised
@@ -69,6 +70,11 @@ class View:
         self._state: _State | None = None
 
     # -- searching -----------------------------------------------------------------------------------------------
+
+    def prepare(self, queries: Sequence[str]) -> None:
+        """Tells the index which queries follow, as some are quicker if they know them together."""
+        if len(queries) > 1 and checks.offers(self.index, BatchIndex):
+            self.index.prepare(queries)
 
     def find(self, query: str, limit: int = 5, *, caller: Caller | None = None, category: str | None = None) -> Hits:
         """The tools that fit a query, best first; see `toolsearch.find`. Filters apply before ranking."""

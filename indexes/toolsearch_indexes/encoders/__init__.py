@@ -1,7 +1,8 @@
 """Text to vectors: checks around an encoder, and encoders by name from entry points `toolsearch.encoders`.
 
 static         a table of word vectors (model2vec, wordllama)   multilingual   a model for a hundred languages
-sentence_transformers, onnx   a neural model in this process    openai         an endpoint
+minilm         a model for English, from packages               onnx, sentence_transformers   other models
+openai         an endpoint
 callables      any function of texts
 cache          keeps the vectors of any encoder on disk         centered       removes what all its vectors share
 loading        what encoders share: where a model's files are, and loading them once

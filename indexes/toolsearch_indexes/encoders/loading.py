@@ -1,10 +1,11 @@
-"""What encoders share: where a model's files are, a digest of them, and loading once."""
+"""What encoders share: where a model's files are, a digest of them, loading once, and how many cores there are."""
 
 from __future__ import annotations
 
 import hashlib
 import os
 import re
+import sys
 import threading
 from collections.abc import Callable, Iterable
 from importlib.util import find_spec
@@ -13,7 +14,7 @@ from typing import Generic, TypeVar
 
 from toolsearch.errors import MissingExtra
 
-__all__ = ["Once", "digest", "model_folder", "require"]
+__all__ = ["Once", "digest", "model_folder", "require", "usable_cores"]
 
 T = TypeVar("T")
 
@@ -89,3 +90,10 @@ def digest(files: Iterable[Path], *also: str) -> str:
     for text in also:
         whole.update(hashlib.sha256(text.encode("utf-8", "replace")).digest())
     return whole.hexdigest()[:_SHOWN]
+
+
+def usable_cores() -> int:
+    """How many cores this process may use; `OMP_NUM_THREADS` limits them, as it does for other libraries."""
+    here = len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
+    limit = os.environ.get("OMP_NUM_THREADS", "")
+    return min(here, int(limit)) if limit.isascii() and limit.isdigit() and int(limit) else here
