@@ -13,6 +13,7 @@ What is measured
     fitting           how that confidence is fitted
     learning          what learning from use brings, in simulated months
     simulated_month   the requests of such a month
+    elsewhere         confidence on data sets it was not fitted on
     speed             how fast the indexes are
     import_cost       what the import costs
     savings           what search saves over whole conversations, by catalog size
