@@ -70,9 +70,8 @@ class Scored:
 class Ranking(list[Scored]):
     """What an index may return in place of a plain list, to say something about the whole search.
 
-    `answerable` is P(some tool can do it), if known. `near` are the ids of the tools nearest to the query, best first,
-    whether they are hits or not. `degraded` says which part of the index was not used, and why. `hint` says why the
-    answer tells little, and how to ask better.
+    `answerable` is P(some tool can do it), if known. `near` are the ids of the nearest tools, best first, hits or not;
+    they are read when asked for. `degraded` says which part of the index was not used, `hint` how to ask better.
     """
 
     def __init__(
@@ -85,10 +84,12 @@ class Ranking(list[Scored]):
         hint: str | None = None,
     ) -> None:
         super().__init__(scored)
-        self.answerable = answerable
-        self.near = tuple(near)
-        self.degraded = degraded
-        self.hint = hint
+        self.answerable, self.degraded, self.hint, self._near = answerable, degraded, hint, near
+
+    @property
+    def near(self) -> tuple[str, ...]:
+        self._near = tuple(self._near)
+        return self._near
 
 
 @runtime_checkable
@@ -174,8 +175,7 @@ class Sleep:
 class Do:
     """To call a function; after `seconds` its answer is ignored and `TimeoutError` is raised.
 
-    If a layer limits the turn, the function gets at most `share` of the time that the turn has left, so that enough
-    remains to go on without its answer.
+    If a layer limits the turn, the function gets at most `share` of the time left, so that enough remains to go on.
     """
 
     function: Callable[[], Any]

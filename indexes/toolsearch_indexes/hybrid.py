@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 
@@ -155,7 +155,7 @@ class HybridIndex:
             return self._by_words_only(words, limit, among, degraded)
         scores = self._scores(by_both)
         candidates = add_rank_signals(self._blend(query, by_both, scores, limit), searched)
-        near = [tool_id for _, tool_id in best(scores, NEAREST)]
+        near = _nearest(scores)
         # It was fitted to the scores of the default weight.
         fit = meaning.vectors.fit(HybridIndex.name) if self._weight == KEYWORD_WEIGHT else None
         if not waiting:
@@ -301,6 +301,12 @@ class HybridIndex:
                 spelled = (spelling for text in texts(tool).values() for spelling in spellings(text))
                 return next((spelling for spelling in spelled if stem(spelling) == stemmed), stemmed)
         return stemmed
+
+
+def _nearest(scores: Mapping[str, float]) -> Iterator[str]:
+    """The ids of the tools with the best scores; nothing is ranked until the first is asked for."""
+    for _, tool_id in best(scores, NEAREST):
+        yield tool_id
 
 
 def _without_confidence(hits: Ranking, ids: AbstractSet[str]) -> Ranking:

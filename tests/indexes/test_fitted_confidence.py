@@ -1,6 +1,6 @@
 """Signals and shipped fits: every index that has one says how sure it is, and the others claim nothing."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -8,7 +8,7 @@ import pytest
 from toolsearch import Catalog, ToolSearch, find, open_index
 from toolsearch.search.confidence import read_fits
 from toolsearch_indexes.encoders import open_encoder
-from toolsearch_indexes.fitted_confidence import SHIPPED, shipped_fit
+from toolsearch_indexes.fitted_confidence import SHIPPED, shipped_fit, with_confidence
 from toolsearch_indexes.hybrid import HybridIndex
 from toolsearch_indexes.keyword import KeywordIndex
 from toolsearch_indexes.vector import VectorIndex
@@ -97,9 +97,9 @@ def test_an_encoder_that_fails_when_it_is_probed_is_probed_again(hashed_words: A
     index = filled(VectorIndex(encoder := Failing()))
     assert index.search("mail", 5), "one answer, for the query; the probe fails"
     encoder.answers = 9
-    assert index.search("mail", 5)
+    assert index.search("an issue", 5)
     assert encoder.answers == 7, "the query and the probe"
-    assert index.search("mail", 5)
+    assert index.search("the weather", 5)
     assert encoder.answers == 6, "the probe is kept"
 
 
@@ -180,3 +180,17 @@ def test_every_signal_that_was_fitted_is_given(index: str, of: Callable[[], Any]
     assert fit is not None
     (hit, *_) = made.search("close the issue", 5)
     assert set(hit.signals or {}) == set(fit.weights)
+
+
+def test_the_nearest_tools_are_ranked_only_if_somebody_asks_for_them() -> None:
+    ranked: list[str] = []
+
+    def nearest() -> Iterator[str]:
+        for tool_id in ("a", "b"):
+            ranked.append(tool_id)
+            yield tool_id
+
+    answer = with_confidence([], 5, None, 3, near=nearest())
+    assert ranked == []
+    assert answer.near == answer.near == ("a", "b")
+    assert ranked == ["a", "b"]

@@ -5,8 +5,9 @@ from importlib import resources
 
 import pytest
 
-from toolsearch import ToolSearch
-from toolsearch.search.languages import language_of, script_of
+from toolsearch import Catalog, ToolSearch
+from toolsearch.search import languages
+from toolsearch.search.languages import language_hint, language_of, script_of
 
 
 @pytest.mark.parametrize(
@@ -83,6 +84,17 @@ def test_a_request_in_another_language_with_latin_letters_is_told_so() -> None:
     assert ToolSearch(TOOLS, "keyword").find("unlock the door of my garage please").hint is None
     german = [{"name": "tuer_auf", "description": "Öffnet die Tür zum Haus mit dem Schlüssel"}]
     assert ToolSearch(german, "keyword").find("mach bitte mir die Tür auf").hint is None
+
+
+def test_no_tool_is_looked_at_for_a_request_without_foreign_words_and_a_sample_for_another() -> None:
+    catalog = Catalog([{"name": f"t{i}", "description": f"Open the door number {i}"} for i in range(1_000)])
+    languages.language_of.cache_clear()
+    assert language_hint("open the door of my garage per remote", catalog.roster) is None
+    assert languages.language_of.cache_info().misses == 0
+    assert language_hint("peux-tu ouvrir la porte de mon garage", catalog.roster) is not None
+    assert languages.language_of.cache_info().misses <= 1 + languages.SAMPLE
+    few = frozenset(f"t{i}" for i in range(0, 1_000, 100))
+    assert language_hint("peux-tu ouvrir la porte de ma maison", catalog.roster, few) is not None
 
 
 def test_hidden_tools_do_not_show_in_what_is_told() -> None:

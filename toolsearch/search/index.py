@@ -169,7 +169,7 @@ def find(
     near = near if hits or near else _similar(tools, names.unknown or (text,), among)
     problem = None if hits else problem
     if not hint and not (hits and (hits[0].exact or (hits[0].confidence or 0.0) >= HINTED_BELOW)):
-        hint = language_hint(text, (t for t in tools if among is None or t.id in among))
+        hint = language_hint(text, tools, among)
     return Hits(text, tuple(hits), names.unknown, near, problem, index.name, degraded, outcome, hint)
 
 
@@ -287,16 +287,18 @@ def _names_in(roster: Roster, query: str, among: AbstractSet[str] | None) -> _Na
         return _Names(_distinct(selected), tuple(n for n, tools in selected.items() if not tools), only=bool(names))
     if whole := visible(query):
         return _Names(tuple(whole))
-    if not _HUMP.search(query) and "," not in query and ";" not in query:  # as in most queries
+    is_list = _LIST.fullmatch(query)
+    if not is_list and not _HUMP.search(query):  # as in most queries
         return _Names()
     words = dict.fromkeys(w for w in (w.strip("\"'`()[]{}<>.:!?") for w in _SEPARATORS.split(query)) if w)
-    likely = {w: visible(w) for w in words if _HUMP.search(w)}
-    if _LIST.fullmatch(query):
-        every = {w: likely[w] if w in likely else visible(w) for w in words}
+    likely = [w for w in words if _HUMP.search(w)]
+    if is_list:
+        every = {w: visible(w) for w in words}
         if any(every.values()) and all(tools or w in likely for w, tools in every.items()):
             unknown = tuple(w for w, tools in every.items() if not tools)
             return _Names(_distinct(every), unknown, only=not unknown)
-    return _Names(_distinct({w: [t for t in tools if _names_only(w, t)] for w, tools in likely.items()}))
+    signed = [w for w in likely if _NO_WORD.search(w) or _SIGNED.search(w)]
+    return _Names(_distinct({w: [t for t in visible(w) if _names_only(w, t)] for w in signed}))
 
 
 def _names_only(word: str, tool: Tool) -> bool:

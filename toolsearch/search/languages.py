@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Set as AbstractSet
 from functools import lru_cache
+from itertools import islice
 
-from toolsearch.catalog.tools import Tool
+from toolsearch.catalog.roster import Roster
 
 __all__ = ["LATIN", "language_hint", "language_of", "script_of"]
 
@@ -52,6 +53,7 @@ _COMMON = {
     "Turkish": "bir ve bu için ile bana benim lütfen mı mi mu mü ne nasıl hangi olan göster",
 }
 _LANGUAGES = {language: frozenset(words.split()) for language, words in _COMMON.items()}
+_NOT_ENGLISH = frozenset[str]().union(*(words for language, words in _LANGUAGES.items() if language != "English"))
 
 
 def script_of(text: str) -> str:
@@ -81,13 +83,20 @@ def language_of(text: str) -> str | None:
     return language
 
 
-def language_hint(query: str, tools: Iterable[Tool]) -> str | None:
-    """What to say of a query in another language than most of the tools are described in; None if it is not."""
+def language_hint(query: str, tools: Roster, among: AbstractSet[str] | None = None) -> str | None:
+    """What to say of a query in another language than most of the tools are described in; None if it is not.
+
+    `among` are the ids of the tools that the caller may see. A sample of them is looked at.
+    """
+    if query.isascii() and len(_NOT_ENGLISH.intersection(_WORD.findall(query.lower()))) < FEWEST:  # as most are
+        return None
     if (asked := language_of(query)) is None or asked == "English":
         return None
-    texts = [tool.description for tool in tools if tool.description]
+    every = (len(tools) if among is None else len(among)) // SAMPLE + 1
+    visible = iter(tools) if among is None else (tool for tool in tools if tool.id in among)
+    texts = [tool.description for tool in islice(visible, 0, None, every)]
     # A few words in Latin script that tell no language are taken for English, as most descriptions of tools are.
-    described = Counter(language_of(text) or "English" for text in texts[:: len(texts) // SAMPLE + 1])
+    described = Counter(language_of(text) or "English" for text in texts if text)
     if not described:
         return None
     (language, _), *_ = described.most_common(1)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 __all__ = ["StaticEncoder"]
 
 _BATCH = 1_024  # texts tokenized together
+_FEW = 8  # texts that are sooner read one by one than by threads
 _MAX_TOKENS = 512  # model2vec's own limit, where the model's config states none
 
 
@@ -84,7 +85,7 @@ class StaticEncoder:
         rows = np.zeros((len(texts), model.table.shape[1]), np.float32)
         for start in range(0, len(texts), _BATCH):
             batch = [text[: model.max_characters] for text in texts[start : start + _BATCH]]
-            for row, tokens in enumerate(model.tokenizer.encode_batch_fast(batch, add_special_tokens=False), start):
+            for row, tokens in enumerate(_tokens(model.tokenizer, batch), start):
                 ids = np.asarray(tokens.ids, np.int64)
                 if model.dropped is not None:
                     ids = ids[ids != model.dropped]
@@ -154,6 +155,12 @@ class StaticEncoder:
 
 _loading = threading.Lock()
 _loaded: WeakValueDictionary[Any, _Model] = WeakValueDictionary()
+
+
+def _tokens(tokenizer: Any, texts: list[str]) -> Iterable[Any]:
+    """The tokens of each text. A few texts are read one by one: to wake threads for them takes longer."""
+    batches = [texts] if len(texts) > _FEW else [[text] for text in texts]
+    return (each for batch in batches for each in tokenizer.encode_batch_fast(batch, add_special_tokens=False))
 
 
 def _unknown(tokenizer: Any) -> int | None:

@@ -53,6 +53,14 @@ def test_by_name_it_is_the_model_in_the_package_wordllama(wordllama: StaticEncod
 
 
 @needs_wordllama
+def test_a_few_texts_are_encoded_as_among_many(wordllama: StaticEncoder) -> None:
+    """A few are tokenized one by one, many together."""
+    few = ["List the open issues.", "Wie wird das Wetter?", ""]
+    many = wordllama.encode([*few, *(f"text {i}" for i in range(50))])
+    assert np.array_equal(wordllama.encode(few), many[: len(few)])
+
+
+@needs_wordllama
 def test_it_gives_what_wordllama_gives(wordllama: StaticEncoder, tmp_path: Path) -> None:
     """In a process of its own: importing wordllama sets up logging for everybody."""
     program = f"""
