@@ -12,8 +12,7 @@ What they are made of
   query      how a query is read                     spelling     what a misspelt word may stand for
   synonyms   other words for a word of a query       readable_scripts   whether an encoder can read a script
   tool_vectors   what an encoder makes of tools      encoding     the same in the background
-  vectors    a matrix of vectors by tool             language     whether a text is English
-  faiss_matrix   one that faiss helps to search
+  vectors    a matrix of vectors by tool             faiss_matrix   one that faiss helps to search
   encoders   text to vectors: a package of its own
   word_engine   what whoosh and tantivy share        on_disk      a folder for an index, shared and checked
   fitted_confidence   what is known of a hit, and the probability that it is relevant

@@ -7,16 +7,17 @@ packages that carry them. Both are slow with tools, so tools are encoded in the 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Sequence
 
 from toolsearch.catalog import Tool
+from toolsearch.search.languages import is_english
 from toolsearch_indexes.encoders.cache import CachedEncoder
 from toolsearch_indexes.encoders.loading import require
 from toolsearch_indexes.encoders.minilm import PACKAGE, MiniLMEncoder
 from toolsearch_indexes.encoders.multilingual import MultilingualEncoder
 from toolsearch_indexes.encoding import EncodedTools
 from toolsearch_indexes.hybrid import HybridIndex
-from toolsearch_indexes.language import is_english
 from toolsearch_indexes.tool_vectors import ToolVectors
 
 __all__ = ["BestIndex"]
@@ -55,8 +56,11 @@ class BestIndex(HybridIndex):
             self._not_english.difference_update(ids)
 
     def wait(self, seconds: float | None = None) -> bool:
-        """As `HybridIndex.wait`, for the vectors of both encoders; each may take so many seconds."""
-        return super().wait(seconds) and self._other.wait(seconds)
+        """As `HybridIndex.wait`, for the vectors of both encoders."""
+        began = time.monotonic()
+        is_whole = super().wait(seconds)
+        left = None if seconds is None else max(0.0, seconds - (time.monotonic() - began))
+        return self._other.wait(left) and is_whole
 
     @property
     def tier(self) -> str:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import threading
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
@@ -98,6 +99,15 @@ def test_until_the_second_encoder_is_ready_the_first_reads_every_request(folder:
     index._other._idle.clear()  # as while it encodes
     index._other.waiting = {tool.id: tool for tool in _tools(TOOLS)}
     assert index._meaning_for("schließ die Tür auf") is index._meaning
+
+
+def test_waiting_does_not_end_before_the_second_encoder_where_the_first_refuses_a_tool(folder: Path) -> None:
+    index = BestIndex(folder)
+    index._meaning.waiting = {tool.id: tool for tool in _tools(TOOLS[:1])}  # as after a refusal
+    index._other._idle.clear()  # as while it encodes
+    threading.Timer(0.1, index._other._idle.set).start()
+    assert index.wait(60) is False
+    assert not index._other.is_encoding
 
 
 def test_of_requests_in_other_languages_of_the_data_set_most_find_their_tool(folder: Path) -> None:

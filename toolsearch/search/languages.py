@@ -10,12 +10,13 @@ from itertools import islice
 
 from toolsearch.catalog.roster import Roster
 
-__all__ = ["LATIN", "language_hint", "language_of", "script_of"]
+__all__ = ["LATIN", "is_english", "language_hint", "language_of", "script_of"]
 
 LATIN = "Latin"
 SAMPLE = 200  # tools that are looked at to say in which language a catalog is described
 FEWEST = 2  # common words of a language that show it
 OUTWEIGHS = 3  # times as many as English ones, as English requests hold names and quotes
+OTHER_SCRIPT = 1 / 3  # of the letters; an English request may quote a name or a word
 
 _SCRIPTS = {
     LATIN: re.compile("[A-Za-z\u00c0-\u024f]"),
@@ -29,7 +30,6 @@ _SCRIPTS = {
     "Korean": re.compile("[\u1100-\u11ff\uac00-\ud7af]"),
     "Chinese": re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"),
 }
-_ASCII_LETTER = re.compile("[A-Za-z]")
 _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE = re.compile(r"[.!?:]\s+|\n+")
 # Not those that English has too, such as "die", "is" or "me".
@@ -45,7 +45,7 @@ _COMMON = {
     "Portuguese": "os das do dos uma um e eu meu meus minha por para com que qual quais quero pode você está são não "
     "esta este ao na nas nos em de da favor seu sua preciso",
     "Italian": "il lo gli dei del della delle dello una un e io mi mio mia miei per con che cosa quale quali voglio "
-    "puoi può questo questa sono nel nella di da al alla favore vorrei",
+    "puoi può questo questa sono nel nella dal dalla di da al alla favore vorrei",
     "Dutch": "het een en ik wij mij mijn voor met niet zijn hoe wat welke kun kunt kan alsjeblieft dit deze van naar "
     "bij aan op te om graag wil",
     "Polish": "jest się nie na do że dla jak czy proszę mi mój moje moja który która które w z oraz po od",
@@ -54,6 +54,8 @@ _COMMON = {
 }
 _LANGUAGES = {language: frozenset(words.split()) for language, words in _COMMON.items()}
 _NOT_ENGLISH = frozenset[str]().union(*(words for language, words in _LANGUAGES.items() if language != "English"))
+_ALSO_ENGLISH = _LANGUAGES["English"] | {"do", "me", "per"}
+_FOREIGN = [words - _ALSO_ENGLISH for language, words in _LANGUAGES.items() if language != "English"]
 
 
 def script_of(text: str) -> str:
@@ -81,6 +83,23 @@ def language_of(text: str) -> str | None:
     if counts[language] < FEWEST or (language != "English" and counts[language] < OUTWEIGHS * counts["English"]):
         return "English" if counts["English"] else None
     return language
+
+
+@lru_cache(maxsize=1_024)
+def is_english(text: str) -> bool:
+    """Whether a text is more likely in English than not; where nothing speaks against it, as in names alone, it is.
+
+    `language_of` decides what people are told, so it says nothing where it is not sure. This always decides, and one
+    word is enough.
+    """
+    words = _WORD.findall(text)
+    letters = sum(map(len, words))
+    if letters - len(_SCRIPTS[LATIN].findall(text)) > OTHER_SCRIPT * letters:
+        return False
+    said = {word.lower() for word in words}
+    english = len(_LANGUAGES["English"] & said)
+    foreign = max(len(common & said) for common in _FOREIGN)
+    return english > foreign or (english == foreign and all(word.isascii() for word in words))
 
 
 def language_hint(query: str, tools: Roster, among: AbstractSet[str] | None = None) -> str | None:
