@@ -107,8 +107,13 @@ class ToolSearch:
         return self.view.pinned
 
     def suggest(self) -> list[Suggestion]:
-        """The tools that need example queries most: their own summary does not find them, or finds a twin first."""
-        return suggest(self.catalog, self.index)
+        """The tools that need example queries most: their own summary does not find them, or finds a twin first.
+
+        Pinned tools need none, as they are not searched. An index that works in the background is waited for.
+        """
+        self.wait()
+        pinned = {tool.id for tool in self.pinned}
+        return suggest(self.catalog, self.index, [tool for tool in self.catalog if tool.id not in pinned])
 
     @property
     def learned(self) -> Learned | None:

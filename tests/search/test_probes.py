@@ -1,8 +1,11 @@
 """Which tools need example queries most: a tool is searched for with its own first sentence."""
 
+from collections.abc import Sequence
+
 import pytest
 
-from toolsearch import Catalog, ToolSearch
+from toolsearch import Catalog, Tool, ToolSearch
+from toolsearch_indexes.keyword import KeywordIndex
 
 BUILDS = [
     {"name": "getBuildLog", "server": "ci", "description": "Get the console output of a build."},
@@ -35,3 +38,24 @@ def test_what_its_own_summary_does_not_bring_to_the_front_is_named_worst_first(i
 
 def test_a_catalog_where_every_tool_finds_itself_needs_nothing() -> None:
     assert ToolSearch(Catalog([BUILDS[0], BUILDS[2]]), "keyword").suggest() == []
+
+
+def test_pinned_tools_need_none_as_they_are_not_searched() -> None:
+    search = ToolSearch(Catalog(BUILDS[2:]), "keyword", pinned=["games/silent", "games/roll_dice"])
+    assert search.suggest() == []
+
+
+def test_an_index_that_works_in_the_background_is_waited_for() -> None:
+    class Later(KeywordIndex):
+        """Has no tools until it is waited for."""
+
+        waiting: list[Tool]
+
+        def add(self, tools: Sequence[Tool]) -> None:
+            self.waiting = list(tools)
+
+        def wait(self, seconds: float | None = None) -> bool:
+            super().add(self.waiting)
+            return True
+
+    assert ToolSearch(Catalog([BUILDS[0], BUILDS[2]]), Later()).suggest() == []

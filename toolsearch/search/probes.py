@@ -37,13 +37,12 @@ class Suggestion:
     before: tuple[str, ...]
 
 
-def suggest(catalog: Catalog, index: ToolIndex, tools: Iterable[Tool] | None = None) -> list[Suggestion]:
-    """The tools that should get example queries first, the most harmful cases at the front; equal ones by id.
+def suggest(catalog: Catalog, index: ToolIndex, tools: Iterable[Tool]) -> list[Suggestion]:
+    """Those of the tools that should get example queries first, the most harmful cases at the front; equal ones by id.
 
-    `tools` are those to look at, by default all. Each probe is searched in the whole catalog, which the index must
-    hold already.
+    Each probe is searched in the whole catalog. The index must hold the tools already.
     """
-    found = (_probe(catalog, index, tool) for tool in (catalog if tools is None else tools))
+    found = (_probe(catalog, index, tool) for tool in tools)
     return sorted((each for each in found if each is not None), key=lambda each: (-each.harm, each.tool))
 
 
