@@ -284,6 +284,16 @@ def test_a_message_teaches_only_if_a_tool_that_came_with_it_is_called() -> None:
     assert taught(learned) == ["forecast for Oslo"]
 
 
+def test_what_a_message_brought_long_ago_teaches_nothing_any_more() -> None:
+    learned = Learned(clock=lambda: 0.0, without_tenant=True)
+    session = ToolSearch(TOOLS, "keyword", learned=learned, preselect=1).session()
+    for message in ("forecast for Oslo", "send an e-mail", "open box 1", "open box 2"):
+        session.preselect(message)
+        session.tools()
+    session.handle(ToolCall("1", "get_forecast", {"what": "Oslo"}))
+    assert taught(learned) == []
+
+
 def test_what_came_is_there_after_a_restart() -> None:
     search = ToolSearch(TOOLS, "keyword", mode="bridge", preselect=1)
     session = search.session("a")

@@ -44,7 +44,7 @@ class SearchTrail:
             for hits, tool in zip(answers, rank, strict=True):
                 if tool is not None and tool.id in (ids | only_named) - named:
                     led.setdefault(tool.id, (hits.query, at, 1.0 if tool.id in ids else CHOSEN))
-        self._led = {i: each for i, each in self._led.items() if at - each[1] < FOLLOWED} | led
+        self._led = self._recent() | led
         self._unanswered = {n: query for n, query in self._unanswered.items() if at - n < FOLLOWED}
         if len(answers) == 1 and not named and not answers[0].unknown:
             self._unanswered[at] = answers[0].query
@@ -52,7 +52,12 @@ class SearchTrail:
     def record_preselection(self, hits: Hits, ids: AbstractSet[str]) -> None:
         """Remembers which tools in `ids` the user's own words found. If none of them is called, they teach nothing."""
         self._searches += 1
-        self._led |= {h.tool.id: (hits.query, self._searches, 1.0) for h in hits if h.tool.id in ids and not h.exact}
+        led = {h.tool.id: (hits.query, self._searches, 1.0) for h in hits if h.tool.id in ids and not h.exact}
+        self._led = self._recent() | led
+
+    def _recent(self) -> dict[str, tuple[str, int, float]]:
+        """What the last searches led to, as `_led`."""
+        return {i: each for i, each in self._led.items() if self._searches - each[1] < FOLLOWED}
 
     def pop_queries(self, tool_id: str) -> list[tuple[str, float]]:
         """The queries that a successful call of a tool confirms, with what it counts. Each search teaches once.
