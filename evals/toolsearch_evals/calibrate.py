@@ -27,6 +27,7 @@ __all__ = ["calibrate", "searches"]
 
 FITTED, JUDGED = ("train", "dev"), "test"
 BINS = 10
+BORROWING = {"best": ("hybrid:minilm", "hybrid:multilingual")}  # indexes that use the fits of others, and of which
 Tick = Callable[[str], None]
 
 
@@ -36,8 +37,12 @@ def calibrate(
     """The report on these indexes by notation, and an entry for each as `fitting.write_fits` takes them.
 
     `others` are data sets that nothing is fitted on; the fits are judged on them as well. `tick` is called after each
-    search. Raises `SetupError` for a data set that lacks the splits, and for an index whose hits have no signals.
+    search. Raises `SetupError` for a data set that lacks the splits, for an index that uses the fits of others, and for
+    one whose hits have no signals.
     """
+    for name in BORROWING.keys() & set(indexes):
+        others_of = " and ".join(BORROWING[name])
+        raise SetupError(f"the index {name!r} has no fit of its own, it uses those of others: calibrate {others_of}")
     cases = {split: [case for case in dataset.cases if case.split in split] for split in (FITTED, (JUDGED,))}
     if not all(cases.values()):
         raise SetupError(
@@ -116,9 +121,8 @@ class _CachingEncoder:
 def _probe(index: ToolIndex) -> dict[str, list[float]]:
     """What identifies the encoder even under another name; see `Fit.load`."""
     encoder: Any = getattr(index, "encoder", None)
-    if isinstance(encoder, str) or not hasattr(
-        encoder, "encode"
-    ):  # an index of another package may call something else `encoder`
+    # An index of another package may call something else `encoder`.
+    if isinstance(encoder, str) or not hasattr(encoder, "encode"):
         return {}
     (row,) = encoder.encode([PROBE], query=True)
     length = sum(float(number) ** 2 for number in row) ** 0.5

@@ -197,3 +197,8 @@ def test_the_interval_of_a_share_is_wilsons() -> None:
     assert wilson(0, 10) == pytest.approx((0, 0.2775), abs=1e-3)
     assert wilson(5, 10) == pytest.approx((0.2366, 0.7634), abs=1e-3)
     assert wilson(10, 10)[1] == 1
+
+
+def test_an_index_that_uses_the_fits_of_others_is_refused_with_their_names() -> None:
+    with pytest.raises(SetupError, match=r"'best' has no fit of its own.* hybrid:minilm and hybrid:multilingual"):
+        calibrate(small(train=1, dev=1, test=1), ["keyword", "best"])
