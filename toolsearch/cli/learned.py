@@ -14,7 +14,7 @@ import typer
 from rich.cells import cell_len, set_cell_size
 
 from toolsearch import Learned, SetupError, TaughtLesson
-from toolsearch.cli.output import OutputForm, print_json, show, show_folded
+from toolsearch.cli.output import FormatOption, OutputForm, print_json, show, show_folded
 
 __all__ = ["learned"]
 
@@ -47,9 +47,7 @@ def learned(
         str | None,
         typer.Option(metavar="FILE", help="Write a page with the lessons to this file.", show_default="none"),
     ] = None,
-    form: Annotated[OutputForm, typer.Option("--format", help="Print text for people, or JSON for programs.")] = (
-        OutputForm.text
-    ),
+    form: FormatOption = OutputForm.text,
 ) -> None:
     """Show the lessons that a program has learned from use: query, tool, weight, times, users, last day, tenant.
 

@@ -167,8 +167,11 @@ class Learned:
 
     def forget(self, tool_ids: Iterable[str]) -> None:
         """Forgets tools, such as those that have left the catalog."""
-        for tool_id in checks.names("tool_ids", tool_ids, "ids"):
-            self.undo(tool=tool_id)
+        gone = frozenset(checks.names("tool_ids", tool_ids, "ids"))
+        with self._lock:
+            for bucket in self._buckets.values():
+                for key in list(bucket.past):
+                    bucket.undo(key, gone)
 
     def forget_tenant(self, tenant: str | None) -> None:
         """Forgets all that a tenant taught."""
@@ -198,12 +201,13 @@ class Learned:
             raise SetupError("undo() needs to know what: pass a query, a tool, a tenant, a user, or since when")
         who = None if user is None else _digest(user)
         key = None if query is None else key_of(clean(query))
+        tools = None if tool is None else frozenset([tool])
         gone = 0
         with self._lock:
             for whose, bucket in self._buckets.items():
                 if tenant is None or whose == tenant:
                     keys = list(bucket.past) if key is None else [key] if key in bucket.past else []
-                    gone += sum(bucket.undo(each, tool, who, since) for each in keys)
+                    gone += sum(bucket.undo(each, tools, who, since) for each in keys)
         return gone
 
     def __len__(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import OrderedDict
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -41,20 +42,23 @@ class Bucket:
             if not self.holders[piece]:
                 del self.holders[piece]
 
-    def undo(self, key: str, tool: str | None, user: str | None, since: float | None) -> int:
-        """Forgets what this user, or any, taught of a past query for a tool, or any; returns how many lessons it was.
+    def undo(
+        self, key: str, tools: AbstractSet[str] | None, user: str | None = None, since: float | None = None
+    ) -> int:
+        """Forgets what this user, or any, taught of a past query for these tools, or any; returns how many lessons.
 
         With `since`, only what was taught or confirmed from then on.
         """
         past, gone = self.past[key], 0
-        for tool_id in [tool] if tool is not None else list(past.tools):
-            users = past.tools.get(tool_id, {})
+        for tool_id, users in list(past.tools.items()):
+            if tools is not None and tool_id not in tools:
+                continue
             leaving = [
                 who for who, (_, last) in users.items() if user in (None, who) and (since is None or last >= since)
             ]
             for who in leaving:
                 del users[who]
-            if leaving and not users:
+            if not users:
                 del past.tools[tool_id]
             gone += bool(leaving)
         if not past.tools:
