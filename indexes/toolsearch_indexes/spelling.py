@@ -32,9 +32,8 @@ class Vocabulary:
     def __init__(self, source: Callable[[str], Iterable[str]] | None = None) -> None:
         self._source = source
         self._tables: dict[str, _Table] = {}
-        self._repairs: dict[
-            tuple[str, str], list[str]
-        ] = {}  # since the last change; sentences of one query share words
+        # Since the last change: sentences of one query share words.
+        self._repairs: dict[tuple[str, str], list[str]] = {}
         self._lock = threading.Lock()
 
     def add(self, words: Iterable[str]) -> None:

@@ -187,15 +187,13 @@ class ToolVectors:
         """A row for each query. Those that were encoded lately are remembered."""
         import numpy as np
 
+        self._check_encoder()
         made_by = self.encoder.name, self.encoder.width
-        kept = {query: self._queries.get((made_by, query)) for query in queries}
-        new = [query for query, row in kept.items() if row is None]
-        if new or not queries:
+        rows = {query: row for query in queries if (row := self._queries.get((made_by, query))) is not None}
+        if new := [query for query in dict.fromkeys(queries) if query not in rows]:
             for query, row in zip(new, self._encode(new, query=True), strict=True):
-                kept[query] = self._queries.put((made_by, query), row, 1)
-        else:
-            self._check_encoder()
-        return np.stack([row for query in queries if (row := kept[query]) is not None])
+                rows[query] = self._queries.put((made_by, query), row, 1)
+        return np.stack([rows[query] for query in queries])
 
     def _means(self, tools: Mapping[str, Passages], answers: bool) -> tuple[dict[str, NDArray[np.float32]], Refusals]:
         """A row for each tool, and the tools that the encoder refuses.

@@ -290,8 +290,8 @@ class LoadedTools:
         self.callable = frozenset(state["callable"])
 
     @property
-    def searched(self) -> int:
-        """The number of tools that the caller can search for."""
+    def searchable(self) -> int:
+        """How many tools the caller can search for."""
         return sum(map(len, self._view.visible(self.caller).by_server.values()))
 
     @property

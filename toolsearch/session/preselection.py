@@ -56,7 +56,7 @@ class Preselection:
     @property
     def _least(self) -> float:
         """The least confidence of the best tool."""
-        return LIKELY if self.tools.searched >= MANY else 0.0
+        return LIKELY if self.tools.searchable >= MANY else 0.0
 
     def _is_short(self, tools: Sequence[Tool]) -> bool:
         """Whether the text costs no more than a search result may; the best tool is shown in any case."""

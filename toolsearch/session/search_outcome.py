@@ -28,7 +28,7 @@ class SearchOutcome:
     names: dict[str, str]
     answers: list[Hits] = field(default_factory=list)
     listings: list[Listing] = field(default_factory=list)  # of the queries that ask for names
-    listed: list[str] = field(default_factory=list)  # their texts
+    pages: list[str] = field(default_factory=list)  # their texts
     overview: str = ""  # what there is, where nothing fits
     new: list[Tool] = field(default_factory=list)
     already: list[Tool] = field(default_factory=list)
@@ -118,7 +118,7 @@ class SearchOutcome:
             parts.append(f"Queries left out: {self.request.left_out}; {most} at a time. Ask them next.")
         if self.evicted:
             parts.append(f"Unloaded to stay within the limit: {some_of(self.evicted, 40)}. Search again to use them.")
-        parts += [*self.listed, *filter(None, [self.overview])]
+        parts += [*self.pages, *filter(None, [self.overview])]
         parts += [
             f"The server {s[:80]!r} cannot be reached now, so its tools are missing: {why[:200]}. Try again later or "
             "continue without them."
@@ -129,14 +129,15 @@ class SearchOutcome:
 
     def _way_to_named(self) -> str:
         """How a tool that is only named is used."""
-        ways = {
-            "show": "to see its schema",
+        then = {
+            "show": " to see its schema",
             "run": "; if its arguments do not fit, you see its schema",
-            "refuse": "to load it",
+            "refuse": " to load it",
         }
-        return f"{self._pick()} {ways[self.not_loaded]}".replace(" ;", ";")
+        return self._way_to_load() + then[self.not_loaded]
 
-    def _pick(self) -> str:
+    def _way_to_load(self) -> str:
+        """What the model does with a name."""
         if self.not_loaded == "refuse":
             return "search for one by its name"
         return f"call one {f'through {self.call_tool}' if self.call_tool else 'by its name'}"
@@ -160,7 +161,7 @@ class SearchOutcome:
     def _shortfalls(self, hits: Hits) -> list[str]:
         lines = []
         nearest = [self.names[t.id] for t in hits.near if t.id in self.names and not hits]
-        near = f" Nearest: {', '.join(nearest)} ({self._pick()} if it does fit)." if nearest else ""
+        near = f" Nearest: {', '.join(nearest)} ({self._way_to_load()} if it does fit)." if nearest else ""
         if hits.unknown:
             quoted = ", ".join(_quoted(name) for name in hits.unknown[:10])
             more = f" and {len(hits.unknown) - 10} more" if len(hits.unknown) > 10 else ""

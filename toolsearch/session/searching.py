@@ -51,8 +51,8 @@ class SearchLog:
         """Runs the queries; changes nothing."""
         view, caller = self._view, self._tools.caller
         bridge = self._settings.call_tool if self._is_bridge else None
-        outcome = SearchOutcome(request, {}, call_tool=bridge, missing=view.missing(caller))
-        outcome.not_loaded = self._settings.not_loaded
+        not_loaded, missing = self._settings.not_loaded, view.missing(caller)
+        outcome = SearchOutcome(request, {}, call_tool=bridge, not_loaded=not_loaded, missing=missing)
         category = None
         if (wanted := request.category) is not None:
             known = view.visible(caller).places[1]
@@ -64,9 +64,9 @@ class SearchLog:
                 return outcome
         depth = request.limit + MORE * min(self._times(request), RETRIES) + self._most_named(request)
         seen = view.visible(caller, category)
-        listings = {query: listing_of(query, seen) for query in request.queries}
-        outcome.listings = [listing for query in request.queries if (listing := listings[query])]
-        searched = [query for query in request.queries if listings[query] is None]
+        listings = [listing_of(query, seen) for query in request.queries]
+        outcome.listings = [listing for listing in listings if listing is not None]
+        searched = [query for query, listing in zip(request.queries, listings, strict=True) if listing is None]
         view.prepare(searched)
         outcome.answers = [
             with_place(view.find(query, depth, caller=caller, category=category), seen) for query in searched
@@ -79,7 +79,7 @@ class SearchLog:
         The same search again, or a larger limit, loads up to five more that are not loaded yet, so that asking again
         brings something new; after `RETRIES` times it does not, so that no search fills a request.
         """
-        outcome.listed = pages_of(outcome.listings, self._tools.name_of, self._settings.answer_tokens)
+        outcome.pages = pages_of(outcome.listings, self._tools.name_of, self._settings.answer_tokens)
         if not outcome.answers:
             return
         request, times = outcome.request, self._times(outcome.request)
@@ -156,7 +156,7 @@ class SearchLog:
         """What the model reads: the result, or a short answer, without names, to a repeated search that is no use."""
         times = 0
         # A query that could not run does not count, and a listing is no search.
-        if not (outcome.is_empty and (outcome.has_failed or outcome.listed)):
+        if not (outcome.is_empty and (outcome.has_failed or outcome.pages)):
             times = self._asked[outcome.request.key] = self._asked.get(outcome.request.key, 0) + 1
             self._in_vain = self._in_vain + 1 if outcome.is_empty else 0
         if text := self._brake(outcome, times):
@@ -167,7 +167,7 @@ class SearchLog:
 
     def _brake(self, outcome: SearchOutcome, times: int) -> str:
         """A short answer in place of the long one, if searching again is no use; else nothing."""
-        if outcome.has_failed or outcome.listed or times < 2:
+        if outcome.has_failed or outcome.pages or times < 2:
             return ""
         if outcome.is_empty:
             return (
@@ -185,7 +185,7 @@ class SearchLog:
 
     def _stop(self, outcome: SearchOutcome) -> str:
         """What ends a row of searches that find nothing."""
-        if outcome.has_failed or outcome.listed or self._in_vain < 3:
+        if outcome.has_failed or outcome.pages or self._in_vain < 3:
             return ""
         return (
             f"\nThat was search number {self._in_vain} in a row that found nothing. Stop searching for this: say that "
