@@ -162,11 +162,11 @@ class _Synonyms:
     def of(cls, stems: Sequence[str], counts: Mapping[str, int], holders: Callable[[str], int]) -> _Synonyms:
         found = cls()
         for form, synonyms in find_synonyms([*stems, *(word for word in counts if not word.isalpha())]):
-            if known := [synonym for synonym in synonyms if all(map(holders, synonym.words))]:
+            if usable := [synonym for synonym in synonyms if all(map(holders, synonym.words))]:
                 own = next((word for word in reversed(form) if word in counts), form[-1])
-                is_written = all(counts.get(word, 1) for word in form)
-                for synonym in known:
-                    found._add(form, own, synonym, is_written)
+                is_known = all(counts.get(word, 1) for word in form)
+                for synonym in usable:
+                    found._add(form, own, synonym, is_known)
         return found
 
     def _add(self, form: Sequence[str], own: str, synonym: Synonym, is_known: bool) -> None:

@@ -189,15 +189,14 @@ class View:
             return "static", f"{size}: below {least} tools or {budget:,} tokens, showing all costs less than searching"
         if many < least or tokens < budget:
             return "append", f"{size}: few, but {total} in all are more than a request carries ({most})"
-        return "append", f"{size}: from {least} tools and {budget:,} tokens on, searching pays{self._comforts(many)}"
+        return "append", f"{size}: from {least} tools and {budget:,} tokens on, searching pays{self._what_helps(many)}"
 
-    def _comforts(self, many: int) -> str:
+    def _what_helps(self, many: int) -> str:
         """What makes searching cheaper with these settings, as the end of a sentence."""
         most, named = self.settings.most_preselected, self.settings.most_named
         what = "all tools" if many <= named else "the servers"
-        return (f"; the instructions name {what}" if named else "") + (
-            f"; up to {most} that fit the words of a message come with it" if most else ""
-        )
+        told = f"; the instructions name {what}" if named else ""
+        return told + (f"; up to {most} that fit the words of a message come with it" if most else "")
 
 
 def _version_of(visible: object) -> Callable[[], Hashable] | None:
