@@ -14,6 +14,9 @@ from toolsearch.search.languages import language_hint, language_of, script_of
     ("text", "language"),
     [
         ("Welche Rechnungen sind bei unseren Kunden noch nicht bezahlt?", "German"),
+        ("Wie kann ich die Rechnung an den Kunden schicken?", "German"),
+        ("lege bitte einen neuen Kommentar an", "German"), ("zeige alle offenen Tickets", "German"),
+        ("comment créer un ticket ?", "French"), ("crea un nuevo repositorio", "Spanish"),
         ("annule ma réservation pour le vol de demain", "French"),
         ("quiero ver los pedidos que faltan por enviar", "Spanish"),
         ("você pode criar uma tarefa para mim?", "Portuguese"),

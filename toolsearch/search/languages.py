@@ -32,26 +32,34 @@ _SCRIPTS = {
 }
 _WORD = re.compile(r"[^\W\d_]+")
 _SENTENCE = re.compile(r"[.!?:]\s+|\n+")
-# Not those that English has too, such as "die", "is" or "me".
+# Function words, and what requests begin with. Not those that English has too, such as "die", "is" or "me"; nor "an",
+# which English and German have.
 _COMMON = {
     "English": "the of and to with for from by this that these what which who how my your their it its are be can "
-    "could would should please when where into about all any not if or an at we you our",
+    "could would should please when where into about all any not if or at we you our",
     "German": "der das den dem ein eine einen einem einer und oder ich wir mir mich uns mein meine meinen bitte für "
-    "mit nicht ist sind wie wann welche welcher welches kannst können zum zur auf aus bei von nach über alle im vom",
+    "mit nicht ist sind wie wann welche welcher welches kann kannst können zum zur auf aus bei von nach über alle im "
+    "vom allen unser unsere neue neuen neuer neues zeig zeige gib suche suchen finde finden lege anlegen erstelle "
+    "erstellen schick schicke schicken sende senden lösche löschen öffne öffnen ändere ändern anzeigen",
     "French": "le les des du une un et ou je tu nous vous moi mon mes ma est sont pour avec dans sur que qui quel "
-    "quelle quels peux pouvez pourrais voudrais ce cette ces au aux s'il plaît veux y il elle pas à",
+    "quelle quels peux pouvez pourrais voudrais ce cette ces au aux s'il plaît veux y il elle pas à nouveau nouvelle "
+    "tous toutes créer crée envoyer envoie afficher affiche chercher cherche trouver supprimer supprime",
     "Spanish": "el los las del una un unos y yo mi mis por para con que qué cuál cuánto cómo quiero puedes puede "
-    "favor está están es esta este su al en de la lo se necesito me",
+    "favor está están es esta este su al en de la lo se necesito me nuevo nueva todos todas crea crear envía enviar "
+    "muestra mostrar busca buscar borra borrar",
     "Portuguese": "os das do dos uma um e eu meu meus minha por para com que qual quais quero pode você está são não "
-    "esta este ao na nas nos em de da favor seu sua preciso",
+    "esta este ao na nas nos em de da favor seu sua preciso novo nova todos todas cria criar crie enviar envie "
+    "mostre mostrar apagar",
     "Italian": "il lo gli dei del della delle dello una un e io mi mio mia miei per con che cosa quale quali voglio "
-    "puoi può questo questa sono nel nella dal dalla di da al alla favore vorrei",
+    "puoi può questo questa sono nel nella dal dalla di da al alla favore vorrei nuovo nuova tutti tutte le non crea "
+    "creare invia inviare mostra mostrare trova cerca elimina",
     "Dutch": "het een en ik wij mij mijn voor met niet zijn hoe wat welke kun kunt kan alsjeblieft dit deze van naar "
-    "bij aan op te om graag wil",
+    "bij aan op te om graag wil nieuwe alle maak maken stuur verstuur toon zoek zoeken verwijder",
     "Polish": "jest się nie na do że dla jak czy proszę mi mój moje moja który która które w z oraz po od",
     "Swedish": "och att det en ett jag mig min mitt mina för med på som är inte hur vilka kan till av den",
     "Turkish": "bir ve bu için ile bana benim lütfen mı mi mu mü ne nasıl hangi olan göster",
 }
+_OF_NAMES = frozenset("de la las los del da do dos das di e y du des le van von der den zu zur of the and".split())
 _LANGUAGES = {language: frozenset(words.split()) for language, words in _COMMON.items()}
 _NOT_ENGLISH = frozenset[str]().union(*(words for language, words in _LANGUAGES.items() if language != "English"))
 _ALSO_ENGLISH = _LANGUAGES["English"] | {"do", "me", "per"}
@@ -72,7 +80,8 @@ def script_of(text: str) -> str:
 def language_of(text: str) -> str | None:
     """The language of a text in Latin script, or the script of another text; None where too little tells it.
 
-    A capitalised word within a sentence, and small words between two of them, may belong to a name: they say nothing.
+    A capitalised word within a sentence, and words such as "de la" between two of them, may belong to a name: they
+    say nothing.
     """
     script = script_of(text)
     if script != LATIN:
@@ -130,7 +139,8 @@ def _plain_words(words: list[str]) -> list[str]:
     return [
         word
         for at, word in enumerate(words)
-        if not (capital[at] and at) and not (any(capital[max(0, at - 2) : at]) and any(capital[at + 1 : at + 3]))
+        if not (capital[at] and at)
+        and not (word in _OF_NAMES and any(capital[max(0, at - 2) : at]) and any(capital[at + 1 : at + 3]))
     ]
 
 
