@@ -138,6 +138,9 @@ def _show(suggestions: Sequence[Suggestion], catalog: Catalog, form: OutputForm)
     if form is OutputForm.json:
         print_json(suggestions_as_json(suggestions, catalog))
         return
+    if not suggestions:
+        show_folded(f"Each of the {len(catalog)} tools is found by its own summary: none needs example queries most.")
+        return
     show_folded(f"{len(suggestions)} of {len(catalog)} tools need example queries most.")
     for line in suggestion_lines(suggestions):
         show(line)

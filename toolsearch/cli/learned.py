@@ -13,7 +13,7 @@ from typing import Annotated
 import typer
 from rich.cells import cell_len, set_cell_size
 
-from toolsearch import Learned, SetupError, TaughtLesson
+from toolsearch import Learned, SetupError, StateError, TaughtLesson
 from toolsearch.cli.output import FormatOption, OutputForm, print_json, show, show_folded
 
 __all__ = ["learned"]
@@ -54,7 +54,12 @@ def learned(
     The exit code is 1 if there is no such lesson.
     """
     known = Learned(clock=time.time, capacity=ALL, tenants=ALL, without_tenant=True)
-    known.restore(_read(file))
+    try:
+        known.restore(_read(file))
+    except StateError as error:
+        raise SetupError(
+            f"the file {file!r} cannot be used: {error}; it must hold what Learned.export() gave"
+        ) from None
     start = None if since is None else _seconds(since)
     lessons = known.taught(query=query, tool=tool, tenant=tenant, since=start)
     if forget:
@@ -69,7 +74,7 @@ def learned(
     if form is OutputForm.json:
         print_json([asdict(each) for each in lessons])
     else:
-        for line in _lines(lessons):
+        for line in _lines(lessons) if lessons else ["There is no such lesson."]:
             show(line)
     raise typer.Exit(0 if lessons else 1)
 
