@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import zip_longest
 
@@ -134,11 +135,15 @@ class SearchLog:
     def _name(self, outcome: SearchOutcome, tools: list[Tool]) -> None:
         """Names tools in order, as many as the answer has room for, so that the model can call each by its name."""
         most = self._most_named(outcome.request)
-        for tool in tools[: min(most * len(outcome.answers), max(most, MOST_NAMED))]:
-            outcome.named.append(tool)
-            if ESTIMATE.count(outcome.text()) > self._most_tokens:
-                outcome.named.pop()
-                break
+        some = tools[: min(most * len(outcome.answers), max(most, MOST_NAMED))]
+
+        def tokens_with(count: int) -> int:
+            outcome.named = some[:count]
+            return ESTIMATE.count(outcome.text())
+
+        if some and tokens_with(len(some)) > self._most_tokens:  # mostly all fit; every name makes the answer longer
+            fitting = bisect_right(range(1, len(some)), self._most_tokens, key=tokens_with)
+            outcome.named = some[:fitting]
         told = {t.id for t in outcome.named}
         outcome.left_out = [t for t in outcome.left_out if t.id not in told]
         self._tools.give_names((*outcome.named, *outcome.nearest))
