@@ -15,9 +15,9 @@ from functools import cache
 
 from toolsearch.catalog import Tool, tool
 from toolsearch_indexes.document import FIELDS, kept, texts
-from toolsearch_indexes.text import joined_words, name_words, words
+from toolsearch_indexes.text import LABELS, joined_words, name_words, words
 
-__all__ = ["IN_NAME", "PEAK", "cut", "fields_of", "impacts", "name_term", "rarity", "recipe"]
+__all__ = ["IN_NAME", "PEAK", "cut", "fields_of", "impacts", "name_term", "rarity", "recipe", "server_term"]
 
 K1 = 1.0  # how soon repetition stops counting
 B = 0.5  # how much length beyond the pivot counts
@@ -28,7 +28,7 @@ STEPS = 2**20  # of an impact from 0 to 1: whole ones, which engines store in 32
 WORD_CHARACTERS, NAME_CHARACTERS = 64, 255  # what an engine keeps of a longer word, or of the term of a name
 
 _FIELD_NAMES = tuple(FIELDS)
-IN_NAME = 1 << _FIELD_NAMES.index("name")
+IN_NAME, IN_SERVER = (1 << _FIELD_NAMES.index(name) for name in ("name", "server"))
 
 
 def impacts(of: Tool) -> tuple[dict[str, int], dict[str, float]]:
@@ -50,6 +50,9 @@ def impacts(of: Tool) -> tuple[dict[str, int], dict[str, float]]:
     for name in {of.name, of.base_name, f"{of.server or ''} {of.base_name}"}:
         term = name_term(name_words(name))
         fields[term], saturated[term] = IN_NAME, PEAK
+    for word in name_words(of.server or "") - LABELS:
+        if len(word) > 1:
+            fields[server_term(word)], saturated[server_term(word)] = IN_SERVER, PEAK
     return fields, saturated
 
 
@@ -60,6 +63,11 @@ def name_term(of: frozenset[str]) -> str:
     whole query, so such a tool comes before those that only contain the words, however often.
     """
     return "=" + " ".join(sorted(of))
+
+
+def server_term(word: str) -> str:
+    """What only the tools of servers hold whose names have this word. No text contains it."""
+    return f"@{word}"
 
 
 def rarity(holders: int, tools: int) -> float:

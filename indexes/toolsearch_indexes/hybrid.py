@@ -47,6 +47,7 @@ BY_WORDS, BY_MEANING = 60, 30  # candidates of each half, at least; a tool that 
 SENTENCES = 8
 GOOD_WORDS = 0.6  # share of the query's rarity: a hit of words below it is no full hit, even if it is the best
 GOOD_MEANING = 0.4  # the same as a cosine
+OF_NAMED_SERVER = 0.15  # what a tool gets besides if the text names its server, whatever words and meaning say
 MOST_WAITING = 0.1  # of the tools; if more are not encoded yet, meaning would only favour those that are
 
 
@@ -269,13 +270,17 @@ class HybridIndex:
         return {tool_id: (whole.get(tool_id, 0.0) + best_part.get(tool_id, 0.0)) / 2 for tool_id in every}
 
     def _text_scores(self, text: _TextHits) -> dict[str, float]:
-        """For each candidate the weighted sum of what the meaning and the words of a text give it."""
+        """For each candidate the weighted sum of what the meaning, the words and a server's name in a text give it."""
         share = (1 - self._weight) / max([GOOD_MEANING, *text.cosines.values()])
         scores = {tool_id: share * cosine if cosine > 0 else 0.0 for tool_id, cosine in text.cosines.items()}
         if text.words.scores:
             share = self._weight / max([GOOD_WORDS * text.words.query.weight, *text.words.scores.values()])
             for tool_id, score in text.words.scores.items():
                 scores[tool_id] = scores.get(tool_id, 0.0) + share * score
+        if servers := list(text.words.query.servers):
+            for tool_id in text.words.scores:
+                if self._words.holds_any(tool_id, servers):
+                    scores[tool_id] += OF_NAMED_SERVER
         return scores
 
     def _respell(self, text: str, hits: WordHits) -> str:

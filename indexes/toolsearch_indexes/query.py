@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from toolsearch.protocols import Matched
 from toolsearch.search.index import QUERY_CHARACTERS
-from toolsearch_indexes.bm25f import IN_NAME, cut, fields_of, name_term, rarity
+from toolsearch_indexes.bm25f import IN_NAME, cut, fields_of, name_term, rarity, server_term
 from toolsearch_indexes.spelling import Vocabulary
 from toolsearch_indexes.stem import stem
 from toolsearch_indexes.synonyms import Synonym, find_synonyms
@@ -34,6 +34,8 @@ REPAIRS = 8
 BESIDE = {"short_forms": 0.3, "things": 0.4, "verbs": 0.5, "asks": 0.8}
 INSTEAD = 0.8
 ACTIONS_ONLY = ("verbs", "asks")  # no evidence by themselves: "create" for "open" only moves tools up
+NAMED = 0.3  # what a word that names a server counts more for the tools of that server
+OWN = 0.7  # the share of a word's holders that must be tools of servers named so: less is an ordinary word
 GUESSED = 0.75  # how much of a known word a guessed one is, where known words are counted
 
 
@@ -51,6 +53,7 @@ class ReadQuery:
     unknown: float  # how many meaningful words no tool holds
     is_known: bool  # whether the catalog knows more than a third of the meaningful words
     weight: float  # of all words together, each with the best that stands for it; also that of the name's term
+    servers: dict[str, float]  # the terms for the servers that the query names, and their weights
     name: str | None  # the term for a name of exactly these words, if the catalog knows all of them and the name
 
     @property
@@ -65,8 +68,8 @@ class ReadQuery:
 
     @property
     def finding(self) -> dict[str, float]:
-        """The weights of the words that find a tool, and of the name's term."""
-        weights = {word: weight for word, weight in self.weights.items() if word not in self.support}
+        """The weights of the words that find a tool, of the servers' terms, and of the name's."""
+        weights = {word: weight for word, weight in self.weights.items() if word not in self.support} | self.servers
         return weights | {self.name: self.weight} if self.name else weights
 
     @property
@@ -143,6 +146,7 @@ def read_query(query: str, holders: Callable[[str], int], tools: int, vocabulary
         unknown=_count_words(word for word in unknown if not replaced[word] and _is_meaningful(word)),
         is_known=_is_known(words, wanted, stands_for, synonyms.actions),
         weight=_weight(weights, stands_for, synonyms.actions),
+        servers=_named_servers(weights, holders, tools),
         name=name,
     )
 
@@ -196,6 +200,19 @@ def _name(
         return None
     name = cut(name_term(frozenset(meant)))
     return name if holders(name) else None
+
+
+def _named_servers(weights: Mapping[str, float], holders: Callable[[str], int], tools: int) -> dict[str, float]:
+    """The terms for the servers that these words name, and what each adds for the tools of such a server.
+
+    A word names a server if few other tools hold it. Where all tools are of one server, its name tells none apart.
+    """
+    servers = {}
+    for word, weight in weights.items():
+        term = cut(server_term(word))
+        if 0 < (count := holders(term)) < tools and count >= OWN * holders(word):
+            servers[term] = NAMED * weight
+    return servers
 
 
 def _weight(weights: Mapping[str, float], stands_for: Mapping[str, str], support: Collection[str]) -> float:
