@@ -114,3 +114,12 @@ def test_with_a_model_queries_are_written_for_just_these(tmp_path: Path) -> None
     done = run("enrich", "--suggest", "--tools", tools(tmp_path), *more)
     assert done.exit_code == 0, done.output
     assert [json.loads(line)["tool"] for line in out.read_text("utf-8").splitlines()] == ["ci/getConsoleText"]
+
+
+def test_a_time_with_a_zone_means_that_zone(tmp_path: Path) -> None:
+    """The lessons of `kept` are of 1970-01-01, 00:00, and of 1970-01-11."""
+    file = kept(tmp_path)
+    count = {day: run("learned", file, "--since", day).stdout.count("1970-") for day in (
+        "1970-01-01T01:00:00+02:00", "1970-01-01T00:00:00-01:00", "0001-01-01", "9999-12-31"
+    )}  # fmt: skip
+    assert list(count.values()) == [3, 2, 3, 0]

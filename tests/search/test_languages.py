@@ -104,3 +104,21 @@ def test_hidden_tools_do_not_show_in_what_is_told() -> None:
     """D: the language of tools that a caller may not see does not leak."""
     hidden = [{**tool, "roles": ["admin"]} for tool in TOOLS[1:]]
     assert ToolSearch([TOOLS[0], *hidden], "keyword").find("отмени встречу").hint is None
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "translate 'ich habe nicht die Zeit für das' to English",
+        "git commit -m 'das ist ein Test und nicht mehr'",
+        'what does "je ne sais pas ce que" mean',
+        "post «je ne sais pas ce que» to the channel",
+    ],
+)
+def test_what_a_request_quotes_does_not_tell_its_language(query: str) -> None:
+    assert ToolSearch(TOOLS, "keyword").find(query).hint is None
+
+
+def test_a_request_that_is_all_a_quote_or_has_apostrophes_tells_its_language() -> None:
+    for query in ('"peux-tu ouvrir la porte de mon garage"', "peux-tu m'ouvrir la porte de l'entrée pour moi"):
+        assert "The query is in French" in str(ToolSearch(TOOLS, "keyword").find(query).hint)

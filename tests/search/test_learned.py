@@ -578,3 +578,53 @@ def test_a_tool_that_was_only_named_teaches_more_than_the_one_that_was_loaded() 
 def test_a_trail_that_an_older_version_stored_is_read() -> None:
     trail = SearchTrail.from_state({"led": {"a": ["cold", 0]}, "unanswered": []})
     assert trail.pop_queries("a") == [("cold", 1.0)]
+
+
+def stored(tools: Any, query: str = "send mail", tenant: Any = "acme") -> dict[str, Any]:
+    return {"format": 1, "tenants": [{"tenant": tenant, "past": [[query, "", tools]]}]}
+
+
+@pytest.mark.parametrize(
+    "state",
+    [
+        stored({"a": {"u": [float("nan"), 1]}}),
+        stored({"a": {"u": [float("inf"), 1]}}),
+        stored({"a": {"u": [1, float("nan")]}}),
+        stored({"a": {"u": [1, 1]}}, tenant=5),
+        stored({"a": {"u": [1, 1]}}, tenant=True),
+        stored({"a": {"u": [1, 1]}}, query=None),  # type: ignore[arg-type]
+    ],
+)
+def test_a_poisoned_export_is_refused(state: Any) -> None:
+    """A count that is no number would spoil every order that it is part of."""
+    with pytest.raises(StateError, match="this is not an export of Learned"):
+        made().restore(state)
+
+
+@pytest.mark.parametrize(
+    ("state", "lessons", "most"),
+    [
+        (stored({"a": {}}), 0, 0.0),
+        (stored({"a": {"u": [-5, 1]}}), 0, 0.0),
+        (stored({"a": {"u": [1, 1]}}, query="word " * 1_000), 0, 0.0),
+        (stored({f"t{n}": {f"u{m}": [1e9, 1] for m in range(50)} for n in range(50)}), 8, 24.0),
+        (stored({"a\ud800": {"u": [1, 1]}}, query="mail \ud800"), 1, 1.0),
+    ],
+)
+def test_a_stored_lesson_counts_no_more_than_one_that_was_taught(state: Any, lessons: int, most: float) -> None:
+    learned = made()
+    learned.restore(state)
+    assert len(learned.taught()) == lessons
+    assert max((each.times for each in learned.taught()), default=0.0) == most
+    learned.page().encode()
+    learned.restore(json.dumps(learned.export()))
+    assert len(learned.taught()) == lessons
+
+
+def test_what_was_taught_steers_no_terminal_and_breaks_no_line() -> None:
+    learned = made()
+    learned.restore(stored({"<b>\x1b[31m\n": {"u": [1, 1]}}, query="\x1b]0;title\x07 mail"))
+    for text in (learned.page(), *learned.taught()[0].row()):
+        assert "\x1b" not in text
+        assert "\x07" not in text
+    assert "\n" not in "".join(learned.taught()[0].row())

@@ -120,7 +120,8 @@ def test_several_listings_cost_no_more_than_one_answer() -> None:
     tools = [defined(f"read_record_{n:03}", f"server{n % 7}") for n in range(300)]
     session = ToolSearch(tools, "keyword", answer_tokens=400).session()
     content = asked(session, *(f"server:server{n}" for n in range(7)), "read record 299").content
-    assert content.count("Not listed, to keep this short: ask") == 5
+    left = re.findall(r"Not listed, to keep this short: ask (.+) alone", content)
+    assert [one.count("server:") for one in left] == [5]
     assert "Loaded" in content
     assert ESTIMATE.count(content) <= 3 * 400
 

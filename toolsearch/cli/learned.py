@@ -90,8 +90,9 @@ def _lines(lessons: Sequence[TaughtLesson]) -> list[str]:
 
 def _seconds(day: str) -> float:
     try:
-        return datetime.fromisoformat(day).replace(tzinfo=UTC).timestamp()
-    except ValueError:
+        time_of = datetime.fromisoformat(day)
+        return (time_of if time_of.tzinfo else time_of.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
         raise SetupError(f"--since {day!r} is not a day: write it as in 2026-11-30") from None
 
 

@@ -31,6 +31,7 @@ _SCRIPTS = {
     "Chinese": re.compile("[\u3400-\u4dbf\u4e00-\u9fff]"),
 }
 _WORD = re.compile(r"[^\W\d_]+")
+_QUOTE = re.compile(r"""(?<!\w)'[^']*'(?!\w)|"[^"]*"|“[^“”]*”|„[^„“”]*[“”]|«[^«»]*»""")
 _SENTENCE = re.compile(r"[.!?:]\s+|\n+")
 # Function words, and what requests begin with. Not those that English has too, such as "die", "is" or "me"; nor "an",
 # which English and German have.
@@ -118,7 +119,7 @@ def language_hint(query: str, tools: Roster, among: AbstractSet[str] | None = No
     """
     if query.isascii() and len(_NOT_ENGLISH.intersection(_WORD.findall(query.lower()))) < FEWEST:  # as most are
         return None
-    if (asked := language_of(query)) is None or asked == "English":
+    if (asked := language_of(_unquoted(query))) is None or asked == "English":
         return None
     every = (len(tools) if among is None else len(among)) // SAMPLE + 1
     visible = iter(tools) if among is None else (tool for tool in tools if tool.id in among)
@@ -131,6 +132,12 @@ def language_hint(query: str, tools: Roster, among: AbstractSet[str] | None = No
     if language == asked:
         return None
     return f"The query is in {_named(asked)}, but most tools are described in {_named(language)}: ask in that."
+
+
+def _unquoted(text: str) -> str:
+    """A request without what it quotes, such as a text to be translated, unless all of it is a quote."""
+    rest = _QUOTE.sub(" ", text)
+    return rest if _WORD.search(rest) else text
 
 
 def _plain_words(words: list[str]) -> list[str]:

@@ -234,14 +234,14 @@ class Learned:
                 raise ValueError(f"the format {stored['format']!r} is not known; {FORMAT} is")
             buckets: OrderedDict[str | None, Bucket] = OrderedDict()
             for each in stored["tenants"][-self._tenants :]:
-                bucket = buckets.setdefault(each["tenant"], Bucket())
+                tenant = each["tenant"]
+                checks.text("tenant", tenant, none=True)
+                bucket = buckets.setdefault(tenant and clean(tenant), Bucket())
                 for query, teacher, tools in each["past"][-self._capacity :]:
-                    counted = {
-                        str(i): {str(who): [float(times), float(at)] for who, (times, at) in users.items()}
-                        for i, users in tools.items()
-                    }
-                    bucket.put(key_of(query), PastQuery(query, pieces_of(query), str(teacher), counted))
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+                    text = " ".join(clean(query).split())
+                    if len(text) <= QUERY_CHARACTERS and (counted := _counts(tools)):
+                        bucket.put(key_of(text), PastQuery(text, pieces_of(text), str(teacher), counted))
+        except (LookupError, TypeError, ValueError, AttributeError, RecursionError, OverflowError, SetupError) as error:
             raise StateError(f"this is not an export of Learned: {type(error).__name__}: {error}") from None
         with self._lock:
             self._buckets = buckets
@@ -296,3 +296,15 @@ class Learned:
 
 def _digest(user: str) -> str:
     return hashlib.blake2b(user.encode("utf-8", "replace"), digest_size=8).hexdigest()
+
+
+def _counts(tools: JsonObject) -> dict[str, dict[str, list[float]]]:
+    """The stored counts of one past query, within the bounds of what could have been taught, whatever a file says."""
+    counts: dict[str, dict[str, list[float]]] = {}
+    for tool_id, users in list(tools.items())[-TOOLS:]:
+        for who, (times, at) in list(users.items())[-USERS:]:
+            if not (math.isfinite(times) and math.isfinite(at)):
+                raise ValueError(f"{times!r} calls at the time {at!r} cannot be counted")
+            if times > 0:
+                counts.setdefault(clean(tool_id), {})[str(who)] = [min(float(TIMES), float(times)), float(at)]
+    return counts

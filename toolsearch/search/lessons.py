@@ -48,13 +48,19 @@ class TaughtLesson:
     def row(self) -> tuple[str, ...]:
         """The lesson as texts, a text a field."""
         numbers = (f"{self.weight:.2f}", f"{self.times:.1f}", str(self.users))
-        return (self.query, self.tool, *numbers, _day(self.last), "none" if self.tenant is None else self.tenant)
+        texts = (_shown(self.query), _shown(self.tool))
+        return (*texts, *numbers, _day(self.last), "none" if self.tenant is None else _shown(self.tenant))
 
 
 def lessons_table(lessons: Sequence[TaughtLesson], *, most: int) -> str:
     """The lessons as an HTML table of at most `most` rows; everything in it is escaped."""
     heads = [each.name for each in fields(TaughtLesson)]
     return table(f"{len(lessons):,} lessons learned from use", heads, [each.row() for each in lessons], most=most)
+
+
+def _shown(text: str) -> str:
+    """A text without the characters that would steer a terminal, or break a line."""
+    return "".join(char if char.isprintable() else " " for char in text)
 
 
 def _day(seconds: float) -> str:

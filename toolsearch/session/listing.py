@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 
 from toolsearch.catalog.names import folded
 from toolsearch.catalog.tools import Tool
 from toolsearch.search.index import Hits
 from toolsearch.session.directory import place_name
+from toolsearch.session.meta_tool import some_of
 from toolsearch.session.visible_tools import VisibleTools
 from toolsearch.tokens import ESTIMATE
 
@@ -37,8 +38,14 @@ class Listing:
     tools: tuple[Tool, ...]
     page: int = 1
 
+    def still(self, seen: VisibleTools) -> Listing:
+        """What of it the caller may see now."""
+        return replace(self, tools=tuple(tool for tool in self.tools if seen.get(tool.id) is not None))
+
     def text(self, name_of: NameOf, tokens: int) -> str:
         """One page of about so many tokens, and the query for the next one."""
+        if not self.tools:
+            return f"{self.what} has no tools any more. Search by what is to be done."
         pages = list(self._pages(name_of, tokens))
         if self.page > len(pages):
             return f"{self.what} has {len(pages)} pages of names. Ask for one of them, as in {self.asking(len(pages))}."
@@ -84,12 +91,16 @@ def listing_of(query: str, seen: VisibleTools) -> Listing | None:
 def pages_of(listings: Sequence[Listing], name_of: NameOf, tokens: int) -> list[str]:
     """The pages that were asked for, of about so many tokens in all; what does not fit is to be asked for again."""
     texts: list[str] = []
+    later: list[str] = []
     for listing in listings:
-        text = listing.text(name_of, tokens)
-        if texts and ESTIMATE.count("\n".join((*texts, text))) > tokens:
-            text = f"Not listed, to keep this short: ask {listing.asking(listing.page)} alone."
-        texts.append(text)
-    return texts
+        is_full = ESTIMATE.count("\n".join(texts)) >= tokens  # so that no page is made in vain: each takes long
+        text = "" if is_full else listing.text(name_of, tokens)
+        if texts and (is_full or ESTIMATE.count("\n".join((*texts, text))) > tokens):
+            later.append(listing.asking(listing.page))
+        else:
+            texts.append(text)
+    more = [f"Not listed, to keep this short: ask {some_of(later, 8, 2 * tokens)} alone."] if later else []
+    return texts + more
 
 
 def with_place(hits: Hits, seen: VisibleTools) -> Hits:

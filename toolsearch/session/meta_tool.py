@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ __all__ = [
 MORE = 5  # tools that a search loads beyond the setting `results`, if it is asked again or for more
 MOST_NAMED = 30  # tools that one answer names, if the setting `named` is not larger; servers in the description
 _NAMED_CHARACTERS = 500  # for all of them: providers limit a description
+_JSON_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SCHEMA_CHARACTERS = 6_000  # of a schema shown in an answer
 
 
@@ -155,9 +157,15 @@ def _selections(names: Sequence[str]) -> list[str]:
     return queries
 
 
-def schema_text(tool: Tool) -> str:
-    """A tool's schema as an answer shows it; a schema that is too long is cut, with a note."""
-    return bounded(json.dumps(tool.input_schema, ensure_ascii=False), _SCHEMA_CHARACTERS)
+def schema_text(tool: Tool, *, in_brackets: bool = False) -> str:
+    """A tool's schema as an answer shows it; a schema that is too long is cut, with a note.
+
+    `in_brackets`, none of its texts has a bracket that could seem to be the last one: they are written as JSON escapes.
+    """
+    text = json.dumps(tool.input_schema, ensure_ascii=False)
+    if in_brackets:
+        text = _JSON_TEXT.sub(lambda found: found[0].replace("[", r"\u005b").replace("]", r"\u005d"), text)
+    return bounded(text, _SCHEMA_CHARACTERS)
 
 
 def some_of(names: Sequence[str], most: int, characters: int = 2_000) -> str:

@@ -22,6 +22,7 @@ __all__ = ["Preselection"]
 LIKELY = 0.2  # the least confidence of the best tool, where there are many: else talk brings tools all the time
 MANY = 50  # tools; of fewer, even the right one may have a low confidence
 FAIRLY_SURE = 0.3  # the least confidence of the others
+_ROUND = str.maketrans("[]", "()")
 END = 300  # characters of each end of a long text: together about as many words as an index reads of a query
 
 
@@ -67,8 +68,15 @@ class Preselection:
         what = "Loaded for this message, if it fits" if len(tools) == 1 else "Loaded for this message, if one fits"
         if self.tools.mode != "bridge":
             return f"\n\n[{what}: {', '.join(map(self.tools.name_of, tools))}.]"
-        lines = [f"- {self.tools.name_of(tool)}: {tool.summary()}\n  arguments: {schema_text(tool)}" for tool in tools]
+        lines = [
+            f"- {self.tools.name_of(t)}: {_plain(t)}\n  arguments: {schema_text(t, in_brackets=True)}" for t in tools
+        ]
         return "\n".join((f"\n\n[{what}; call it through {self.settings.call_tool}:", *lines)) + "]"
+
+
+def _plain(tool: Tool) -> str:
+    """A tool's summary without a bracket that could seem to end the program's words, and begin the user's."""
+    return tool.summary().translate(_ROUND)
 
 
 def query_of(text: str) -> str:

@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Literal
 
 from toolsearch.catalog.tools import Tool
 from toolsearch.search.index import Hits
+from toolsearch.session.directory import place_name
 from toolsearch.session.listing import Listing
 from toolsearch.session.meta_tool import SearchRequest, schema_text, some_of
 
 __all__ = ["SearchOutcome"]
 
+_SHORT = 120  # characters of what stands in an answer that is kept short
+_OTHER_WORDS = "Try other words: what is done, to what, in which product; one capability a query."
 _SUMMARY, _LONGER = 140, 400  # characters of a tool's summary; of one that must tell it from another
+NEAREST = (10, 3, 0)  # tools that are named for a query that nothing fits, by how short an answer is kept
+SHORTEST = len(NEAREST) - 1
 DOUBTFUL_BELOW = 0.4  # confidence of the best hit: of the first hits below it, about three in four are wrong
 
 
@@ -36,6 +43,7 @@ class SearchOutcome:
     left_out: list[Tool] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
+    kept_short: int = 0  # 0: all is said; 1: fewer of the nearest tools; 2: none, and queries without a tool together
     call_tool: str | None = None  # only in "bridge": the text then shows schemas, which the model sees nowhere else
     not_loaded: Literal["show", "run", "refuse"] = "show"  # what happens when a tool that is only named is called
 
@@ -52,7 +60,11 @@ class SearchOutcome:
     def nearest(self) -> list[Tool]:
         """The tools that are named because nothing fits, and are not loaded."""
         told = {t.id for t in (*self.new, *self.already)}
-        return [t for hits in self.answers if not hits for t in hits.near if t.id in self.names and t.id not in told]
+        return [t for hits in self.answers for t in self._near(hits) if t.id not in told]
+
+    def _near(self, hits: Hits) -> list[Tool]:
+        near = () if hits else hits.near
+        return [t for t in near if t.id in self.names][: NEAREST[self.kept_short]]
 
     @property
     def has_failed(self) -> bool:
@@ -72,11 +84,11 @@ class SearchOutcome:
             "degraded": list(dict.fromkeys(hits.degraded for hits in self.answers if hits.degraded)),
         }
 
-    def line(self, tool: Tool) -> str:
-        """One tool: its name, its server, and its first sentence, or more where another tool begins with the same."""
-        place = f" ({tool.server})" if tool.server else ""
+    def _line(self, tool: Tool, alike: Container[str]) -> str:
+        """One tool: its name, its server, and its first sentence, or more if that is one of those `alike`."""
+        place = f" ({place_name(tool.server)})" if tool.server else ""
         summary = tool.summary(_SUMMARY)
-        if any(other.id != tool.id and other.summary(_SUMMARY) == summary for other in self.new):
+        if summary in alike:
             whole = " ".join(tool.description.split())
             summary = whole if len(whole) <= _LONGER else f"{whole[: _LONGER - 1]}…"
         schema = f"\n  arguments: {schema_text(tool)}" if self.call_tool else ""
@@ -94,19 +106,23 @@ class SearchOutcome:
             how = f"through {self.call_tool}" if self.call_tool else "by name from your next step on"
             parts.append(f"Loaded {many}; call {them} {how}.")
         listed: set[str] = set()
+        begins = Counter(tool.summary(_SUMMARY) for tool in self.new)
+        alike = {summary for summary, count in begins.items() if count > 1}
         for hits in self.answers:
             tools = [h.tool for h in hits if h.tool.id in new]
-            lines = [self.line(t) for t in tools if t.id not in listed]
+            lines = [self._line(t, alike) for t in tools if t.id not in listed]
             heading = f"For {_quoted(hits.query)}:"
             if lines:
                 parts += [*([heading] if len(self.answers) > 1 else []), *lines]
-            elif tools:
+            elif tools and self.kept_short < SHORTEST:
                 parts.append(f"{heading} {some_of([self._name_of(t) for t in tools], 2)}, listed above.")
             listed |= {t.id for t in tools}
-            parts += self._shortfalls(hits)
+            parts += self._shortfalls(hits) if self.kept_short < SHORTEST else []
+        parts += self._shortfalls_together() if self.kept_short == SHORTEST else []
         if self.already:
+            most = 20 if self.kept_short < SHORTEST else 5
             how = f"call them through {self.call_tool}" if self.call_tool else "call directly"
-            parts.append(f"Already loaded, {how}: {some_of([self._name_of(t) for t in self.already], 20)}.")
+            parts.append(f"Already loaded, {how}: {some_of([self._name_of(t) for t in self.already], most)}.")
         if self.named:
             parts.append(f"Also: {', '.join(map(self._name_of, self.named))} ({self._way_to_named()}).")
         if caution := self.caution():
@@ -160,7 +176,7 @@ class SearchOutcome:
 
     def _shortfalls(self, hits: Hits) -> list[str]:
         lines = []
-        nearest = [self.names[t.id] for t in hits.near if t.id in self.names and not hits]
+        nearest = [self.names[t.id] for t in self._near(hits)]
         near = f" Nearest: {', '.join(nearest)} ({self._way_to_load()} if it does fit)." if nearest else ""
         if hits.unknown:
             quoted = ", ".join(_quoted(name) for name in hits.unknown[:10])
@@ -171,12 +187,23 @@ class SearchOutcome:
         if hits.problem:
             lines.append(hits.problem)
         elif not hits and not hits.unknown:
-            place = f" in the category {self.request.category[:80]!r}" if self.request.category else ""
-            lines.append(
-                f"Nothing fits {_quoted(hits.query)}{place}.{near}"
-                " Try other words: what is done, to what, in which product; one capability a query."
-            )
+            lines.append(f"Nothing fits {_quoted(hits.query)}{self._place}.{near} {_OTHER_WORDS}")
         return lines
+
+    def _shortfalls_together(self) -> list[str]:
+        """As `_shortfalls` of all queries, in few words."""
+        lines = []
+        if unknown := list(dict.fromkeys(_quoted(name) for hits in self.answers for name in hits.unknown)):
+            lines.append(f"No tool is named {some_of(unknown, 5, _SHORT)}; search by what it should do.")
+        told = [text for hits in self.answers for text in (hits.hint, hits.problem) if text]
+        lines += list(dict.fromkeys(told))[:1]
+        if vain := [_quoted(hits.query) for hits in self.answers if not (hits or hits.unknown or hits.problem)]:
+            lines.append(f"Nothing fits {some_of(vain, 5, _SHORT)}{self._place}. {_OTHER_WORDS}")
+        return lines
+
+    @property
+    def _place(self) -> str:
+        return f" in the category {self.request.category[:80]!r}" if self.request.category else ""
 
 
 def _is_doubtful(hits: Hits) -> bool:

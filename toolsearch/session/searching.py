@@ -12,8 +12,8 @@ from toolsearch.search.index import Hits
 from toolsearch.session.directory import overview
 from toolsearch.session.listing import listing_of, pages_of, with_place
 from toolsearch.session.loaded import LoadedTools
-from toolsearch.session.meta_tool import MORE, MOST_NAMED, SearchRequest
-from toolsearch.session.search_outcome import SearchOutcome
+from toolsearch.session.meta_tool import MORE, MOST_NAMED, SearchRequest, some_of
+from toolsearch.session.search_outcome import SHORTEST, SearchOutcome
 from toolsearch.session.teaching import SearchTrail
 from toolsearch.session.view import View
 from toolsearch.support.json_types import JsonObject
@@ -59,7 +59,7 @@ class SearchLog:
             known = view.visible(caller).places[1]
             category = next((c for c in known if c.casefold() == wanted.casefold()), None)
             if category is None:
-                listed = ", ".join(map(repr, known[:30])) or "none"
+                listed = some_of([repr(c[:80]) for c in known], MOST_NAMED, 2 * self._settings.answer_tokens) or "none"
                 problem = f"There is no category {wanted[:80]!r}; there are: {listed}. Use one of them, or none."
                 outcome.answers = [Hits(query, problem=problem) for query in request.queries[:1]]
                 return outcome
@@ -80,11 +80,12 @@ class SearchLog:
         The same search again, or a larger limit, loads up to five more that are not loaded yet, so that asking again
         brings something new; after `RETRIES` times it does not, so that no search fills a request.
         """
-        outcome.pages = pages_of(outcome.listings, self._tools.name_of, self._settings.answer_tokens)
+        seen = self._view.visible(self._tools.caller)  # it may have changed since the queries ran
+        listings = [listing.still(seen) for listing in outcome.listings]
+        outcome.pages = pages_of(listings, self._tools.name_of, self._settings.answer_tokens)
         if not outcome.answers:
             return
         request, times = outcome.request, self._times(outcome.request)
-        seen = self._view.visible(self._tools.caller)  # it may have changed since the queries ran
         found = [[h.tool for h in hits if seen.get(h.tool.id) is not None] for hits in outcome.answers]
         everything = _in_turn(found)
         for tool in [*everything, *(t for hits in outcome.answers for t in hits.near if seen.get(t.id) is not None)]:
@@ -99,7 +100,10 @@ class SearchLog:
             more = max(0, request.limit - usual) if times == 0 else MORE if times <= RETRIES else 0
             wanted.append([*first, *[t for t in tools[len(first) :] if t.id not in loaded][:more]])
         outcome.already = [t for t in everything if t.id in loaded]
-        self._fill(outcome, [t for t in _in_turn(wanted) if t.id not in loaded])
+        fresh = [t for t in _in_turn(wanted) if t.id not in loaded]
+        if times > RETRIES and any(tools[0].id in loaded for tools in found if tools):
+            fresh = fresh if self._tools.has_room_for(fresh) else []  # or tools would take turns without an end
+        self._fill(outcome, fresh)
         outcome.evicted = self._tools.reveal([t.id for t in outcome.new], late=[t.id for t in outcome.already])
         outcome.already = [t for t in outcome.already if t.id in self._tools.ids()]
         self._schemas |= {t.id: t.digest for t in outcome.new}
@@ -124,13 +128,21 @@ class SearchLog:
         request = self._tools.most_tokens
         most = self._most_tokens * (1 - FOR_NAMES if self._settings.named else 1)
         outcome.left_out = list(tools)
+        self._shorten(outcome, most)
         while outcome.left_out:
             request -= definition_tokens(outcome.left_out[0])
             outcome.new.append(outcome.left_out.pop(0))
             fits = request >= 0 and len(outcome.new) <= self._tools.room
-            if len(outcome.new) > 1 and not (fits and ESTIMATE.count(outcome.text()) <= most):
+            if len(outcome.new) == 1:
+                self._shorten(outcome, most)
+            elif not (fits and ESTIMATE.count(outcome.text()) <= most):
                 outcome.left_out.insert(0, outcome.new.pop())
                 break
+
+    def _shorten(self, outcome: SearchOutcome, most: float) -> None:
+        """Says less of the queries that found nothing, if many of them take the room of what was found."""
+        while outcome.kept_short < SHORTEST and ESTIMATE.count(outcome.text()) > most:
+            outcome.kept_short += 1
 
     def _name(self, outcome: SearchOutcome, tools: list[Tool]) -> None:
         """Names tools in order, as many as the answer has room for, so that the model can call each by its name."""
