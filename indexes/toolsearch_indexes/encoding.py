@@ -38,6 +38,7 @@ class EncodedTools:
         self._after = after
         self._changes = threading.RLock()
         self._tried: dict[str, Tool] = {}  # of those that wait: what the current thread has tried in vain
+        self._thread: threading.Thread | None = None
         self._idle = threading.Event()
         self._idle.set()
 
@@ -53,9 +54,7 @@ class EncodedTools:
             self.waiting = new | older
             self._tried = {}
             if self.in_background:
-                if self._idle.is_set() and self.waiting:
-                    self._idle.clear()
-                    threading.Thread(target=self._work, args=(weakref.ref(self),), name="toolsearch-encoding").start()
+                self._start()
                 return
             error, answers = self._encode(list(new.values()), False)
             _report(self._encode(list(older.values()), answers)[0] or error, self.waiting)
@@ -70,10 +69,13 @@ class EncodedTools:
     @property
     def is_encoding(self) -> bool:
         """Whether the background has something to do."""
-        return not self._idle.is_set()
+        return not self._idle.is_set() and self._thread is not None and self._thread.is_alive()
 
     def wait(self, seconds: float | None = None) -> bool:
         """Waits until the background has nothing to do, at most `seconds`; whether every tool is encoded."""
+        if not self._idle.is_set():
+            with self._changes:
+                self._start()
         return self._idle.wait(seconds) and not self.waiting
 
     def _encode(self, tools: Sequence[Tool], answers: bool) -> tuple[Exception | None, bool]:
@@ -105,6 +107,21 @@ class EncodedTools:
                 elif tool.id not in refused and self.waiting[tool.id] is tool:
                     del self.waiting[tool.id]
 
+    def _start(self) -> None:
+        """Starts the thread, unless it runs or nothing waits. A process that was forked does not have its parent's."""
+        if self.is_encoding:
+            return
+        self._idle.set()
+        if self.waiting:
+            thread = threading.Thread(target=self._work, args=(weakref.ref(self),), name="toolsearch-encoding")
+            self._idle.clear()
+            self._thread = thread
+            try:
+                thread.start()
+            except RuntimeError as problem:  # there are too many threads, or the program ends
+                self._idle.set()
+                _report(problem, self.waiting)
+
     # -- in the background -------------------------------------------------------------------------------------------
 
     @staticmethod
@@ -118,7 +135,8 @@ class EncodedTools:
         if not _goes_on():
             self._idle.set()
             return False
-        if self._after is not None and not self._after._idle.wait(_LOOK_SECONDS):
+        if self._after is not None and self._after.is_encoding:
+            self._after._idle.wait(_LOOK_SECONDS)
             return True
         with self._changes:
             untried = [tool for tool in self.waiting.values() if self._tried.get(tool.id) is not tool]

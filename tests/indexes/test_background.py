@@ -2,6 +2,7 @@
 
 import gc
 import logging
+import os
 import subprocess
 import sys
 import threading
@@ -217,3 +218,49 @@ def test_a_search_for_several_queries_encodes_them_together(hashed_words: Any) -
         ToolCall("2", "search_tools", {"queries": ["send a letter", "make a picture smaller", "shrink photos"]})
     )
     assert hashed_words.calls == before + 1
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_process_that_was_forked_meanwhile_encodes_what_still_waits() -> None:
+    """As a server that loads the program once, and forks its workers: threads are not copied."""
+    program = (
+        "import os, threading, numpy as np\n"
+        "from toolsearch import Catalog\n"
+        "from toolsearch_indexes.encoding import EncodedTools\n"
+        "began, go = threading.Event(), threading.Event()\n"
+        "class Encoder:\n"
+        "    name, width = 'gate', 2\n"
+        "    def encode(self, texts, *, query=False):\n"
+        "        began.set()\n"
+        "        assert go.wait(20)\n"
+        "        return np.ones((len(texts), 2), np.float32)\n"
+        "tools = EncodedTools(Encoder(), in_background=True)\n"
+        "tools.add(list(Catalog([{'name': 'resize'}])))\n"
+        "assert began.wait(20)\n"
+        "child = os.fork()\n"
+        "go.set()\n"
+        "if child == 0:\n"
+        "    os._exit(0 if not tools.is_encoding and tools.wait(20) else 3)\n"
+        "assert os.waitpid(child, 0)[1] == 0\n"
+        "assert tools.wait(20)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_where_no_thread_can_start_it_is_logged_and_nobody_waits(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gate = Gate(is_open=True)
+    tools = EncodedTools(gate, in_background=True)
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", _cannot_start)
+        tools.add(TOOLS)
+        assert not tools.wait()
+    assert "2 tools are found by their words only" in caplog.text
+    tools.add([])
+    assert tools.wait(SECONDS), "it is tried again at the next add"
+
+
+def _cannot_start(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
