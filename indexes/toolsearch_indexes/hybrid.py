@@ -217,12 +217,12 @@ class HybridIndex:
     def _least_cosine(self, read: ReadQuery, cosines: Sequence[float], alone: float) -> float:
         """The cosine from which on a tool is a hit.
 
-        One known word lowers the bar only where some tool is near without it. A mere action raises it: a tool that does
-        the same to something else is near a query for its verb alone.
+        One known word lowers the bar only where some tool is near without it, or in a small catalog. A mere action
+        raises it: a tool that does the same to something else is near a query for its verb alone.
         """
         if read.knows_only_actions:
             return NEVER
-        is_lower = read.holds_written and (read.is_known or max(cosines, default=0.0) >= alone)
+        is_lower = read.holds_written and (read.is_known or read.is_small or max(cosines, default=0.0) >= alone)
         return self._near if is_lower else alone
 
     def _least_alone(self, vectors: ToolVectors, tools: int) -> float:

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from toolsearch.protocols import Matched
 from toolsearch.search.index import QUERY_CHARACTERS
-from toolsearch_indexes.bm25f import IN_NAME, cut, fields_of, name_term, rarity, server_term
+from toolsearch_indexes.bm25f import IN_NAME, IN_SERVER, cut, fields_of, name_term, rarity, server_term
 from toolsearch_indexes.spelling import Vocabulary
 from toolsearch_indexes.stem import stem
 from toolsearch_indexes.synonyms import Synonym, find_synonyms
@@ -25,11 +25,12 @@ from toolsearch_indexes.text import (
     spellings,
 )
 
-__all__ = ["ReadQuery", "read_query"]
+__all__ = ["SMALL", "ReadQuery", "read_query"]
 
 QUERY_WORDS = 64
 REPAIR = 0.8  # what a guessed word counts, where a written one counts 1
 REPAIRS = 8
+SMALL = 50  # tools: among no more of them, few are near a query by chance, and few have one server
 # What a synonym counts beside a word that the catalog knows, and instead of one that it does not know.
 BESIDE = {"short_forms": 0.3, "things": 0.4, "verbs": 0.5, "asks": 0.8}
 INSTEAD = 0.8
@@ -55,6 +56,7 @@ class ReadQuery:
     weight: float  # of all words together, each with the best that stands for it; also that of the name's term
     servers: dict[str, float]  # the terms for the servers that the query names, and their weights
     name: str | None  # the term for a name of exactly these words, if the catalog knows all of them and the name
+    is_small: bool  # whether there are no more than `SMALL` tools
 
     @property
     def holds_written(self) -> bool:
@@ -81,7 +83,8 @@ class ReadQuery:
         """The query's words that a tool with these fields holds, or [] if they are too few for the tool to be a hit.
 
         One word is enough if the query `is_known`. Otherwise a tool must hold two of the words, or one in its name that
-        is more than a common action. A word and its synonyms are one word, and those in `support` do not count.
+        is more than a common action; in a small catalog also one in the name of its server. A word and its synonyms are
+        one word, and those in `support` do not count.
         """
         words = [word for word in self.wanted if word in fields]
         telling = [word for word in words if word not in self.support] if self.support else words
@@ -89,7 +92,8 @@ class ReadQuery:
             return words if telling else []
         if len({self.stands_for.get(word, word) for word in telling}) > 1:
             return words
-        return words if any(fields[word] & IN_NAME and word not in ACTIONS for word in telling) else []
+        names = IN_NAME | IN_SERVER if self.is_small else IN_NAME
+        return words if any(fields[word] & names and word not in ACTIONS for word in telling) else []
 
     def matched(self, words: Sequence[str], fields: Mapping[str, int]) -> tuple[Matched, ...]:
         """These words of a tool, spelled as in the query, with the fields they are in."""
@@ -148,6 +152,7 @@ def read_query(query: str, holders: Callable[[str], int], tools: int, vocabulary
         weight=_weight(weights, stands_for, synonyms.actions),
         servers=_named_servers(weights, holders, tools),
         name=name,
+        is_small=tools <= SMALL,
     )
 
 

@@ -29,6 +29,7 @@ from toolsearch_indexes.fitted_confidence import (
     usual_cosine,
     with_confidence,
 )
+from toolsearch_indexes.query import SMALL
 from toolsearch_indexes.readable_scripts import can_read
 from toolsearch_indexes.text import ACTIONS, content_words, words
 from toolsearch_indexes.tool_vectors import ToolVectors
@@ -100,9 +101,11 @@ class VectorIndex:
         tools = len(self._words)
         searched = count_searched(tools, among)
         near, alone = self._near, least_cosine_alone(self._near_alone, searched)
-        if 3 * len(counts) <= len(query_words):  # one known word lowers the bar only where some tool is near without it
+        # One known word lowers the bar only where some tool is near without it, or in a small catalog.
+        if 3 * len(counts) <= len(query_words):
             only_actions = counts and all(word in ACTIONS for word in counts)  # what does the same is near by its verb
-            near = NEVER if only_actions else near if counts and cosines.max(initial=0.0) >= alone else alone
+            is_lower = counts and (tools <= SMALL or cosines.max(initial=0.0) >= alone)
+            near = NEVER if only_actions else near if is_lower else alone
         close = dict(zip(ids, cosines[0].tolist(), strict=True))
         ranked = sorted((-cosine, i) for i, cosine in close.items() if cosine > 0)
         usual, sense = usual_cosine(close.values()), (meaning_match(query),)

@@ -921,3 +921,27 @@ def test_one_known_action_is_no_evidence_for_all_tools_that_do_it(index: str, qu
     assert len(found) == 0
     assert 1 <= len(found.near) <= 10
     assert found.near[0].name.startswith(query.split(maxsplit=1)[0])
+
+
+@pytest.mark.parametrize("index", ["keyword", "hybrid"])
+def test_in_a_small_catalog_the_name_of_a_server_is_evidence(index: str) -> None:
+    """Issue 11, part 2: of five words the catalog knows one, but it tells which of a few tools is meant."""
+    tools = [
+        {"name": "update_product", "server": "shopify", "description": "Change a product."},
+        {"name": "set_validation", "server": "sheets", "description": "Restrict cells."},
+        {"name": "get_diff", "server": "bitbucket", "description": "Show a difference."},
+    ]
+    found = ToolSearch(tools, index).find("the oak tray costs 49 in our shopify window")
+    assert [hit.tool.name for hit in found][:1] == ["update_product"]
+
+
+@pytest.mark.parametrize("index", ["hybrid", "vector"])
+def test_in_a_small_catalog_one_known_word_that_is_no_action_lowers_the_bar(index: str) -> None:
+    """Issue 11, part 2: the nearest tool by meaning is a hit there, and none where only an action is known (K03)."""
+    tools = [
+        {"name": "set_thermostat", "description": "Set how warm a room is kept at home."},
+        {"name": "bill_send", "description": "Send a bill to a customer."},
+        {"name": "flight_find", "description": "Find a flight."},
+    ]
+    found = ToolSearch(tools, index).find("the nursery is freezing so please make it cosy in that small room upstairs")
+    assert [hit.tool.name for hit in found][:1] == ["set_thermostat"]

@@ -393,3 +393,45 @@ def test_what_a_caller_may_not_see_any_more_is_not_listed() -> None:
     content = searched(session, "list:*", "box").content
     assert "box_00" not in content
     assert "box_01" in content
+
+
+# -- small catalogs ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", ["append", "bridge"])
+def test_in_a_small_catalog_a_search_that_is_not_sure_names_all_other_tools(mode: str) -> None:
+    """Issue 11, part 2: a right request does not come back empty where all names cost little."""
+    session = session_with({"box": BOXES[:3]}, *map(box, BOXES[:12]), mode=mode)
+    answer = searched(session, "box")
+    assert answer.data["named"] == BOXES[2:12]
+    assert BOXES[11] in answer.content
+    assert called(session, BOXES[11]).status == "not_loaded"
+    session.tools()
+    assert called(session, BOXES[11], n=1).content == "box_11 1"
+
+
+def test_more_tools_than_an_answer_names_are_named_if_the_model_asks_again() -> None:
+    session = session_with({"box": BOXES[:1]}, *map(box, BOXES[:50]))
+    assert searched(session, "box").data["named"] == []
+    again = searched(session, "box", limit=20)
+    assert again.data["named"] == BOXES[1:50]
+    assert "You have searched for this already" in searched(session, "box").content, "once"
+    large = session_with({"box": BOXES[:1]}, *map(box, BOXES[:51]))
+    searched(large, "box")
+    assert searched(large, "box", limit=20).data["named"] == []
+
+
+def test_a_search_in_vain_names_a_small_catalog_at_once_or_if_the_model_asks_again() -> None:
+    session = session_with({"none": []}, *map(box, BOXES[:12]))
+    assert set(searched(session, "none").data["named"]) == set(BOXES[:12])
+    assert searched(session, "none").content.startswith("You have searched for this already"), "the names stand above"
+    middle = session_with({"none": []}, *map(box, BOXES[:40]))
+    searched(middle, "none")
+    assert set(searched(middle, "none").data["named"]) == set(BOXES[:40])
+    assert called(middle, BOXES[39]).status == "not_loaded"
+
+
+def test_what_a_caller_may_not_see_is_not_named_in_a_small_catalog_either() -> None:
+    session = session_with({"box": BOXES[:1]}, *map(box, BOXES[:5]), box("secret", roles=["admin"]))
+    assert "secret" not in searched(session, "box").content
+    assert "secret" not in searched(session, "box", limit=20).data["named"]

@@ -37,9 +37,11 @@ class SearchOutcome:
     listings: list[Listing] = field(default_factory=list)  # of the queries that ask for names
     pages: list[str] = field(default_factory=list)  # their texts
     overview: str = ""  # what there is, where nothing fits
+    all_told: list[Tool] = field(default_factory=list)  # all tools, if that names them
     new: list[Tool] = field(default_factory=list)
     already: list[Tool] = field(default_factory=list)
     named: list[Tool] = field(default_factory=list)  # further ones that fit, in turn of the queries
+    names_rest: bool = False  # whether `named` ends with tools that no query found, and no answer has named before
     left_out: list[Tool] = field(default_factory=list)
     evicted: list[str] = field(default_factory=list)
     missing: dict[str, str] = field(default_factory=dict)
@@ -77,7 +79,7 @@ class SearchOutcome:
         return {
             "loaded": [t.id for t in self.new],
             "already_loaded": [t.id for t in self.already],
-            "named": list(dict.fromkeys(t.id for t in (*self.named, *self.nearest))),
+            "named": list(dict.fromkeys(t.id for t in (*self.named, *self.nearest, *self.all_told))),
             "unknown": [n for hits in self.answers for n in hits.unknown],
             "left_out": [t.id for t in self.left_out],
             "unloaded": list(self.evicted),

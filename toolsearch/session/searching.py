@@ -9,13 +9,14 @@ from itertools import zip_longest
 from toolsearch.calls.answers import ANSWER_CHARACTERS
 from toolsearch.catalog.tools import Tool, definition_tokens
 from toolsearch.search.index import Hits
-from toolsearch.session.directory import overview
+from toolsearch.session.directory import FEW, overview
 from toolsearch.session.listing import listing_of, pages_of, with_place
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import MORE, MOST_NAMED, SearchRequest, some_of
 from toolsearch.session.search_outcome import SHORTEST, SearchOutcome
 from toolsearch.session.teaching import SearchTrail
 from toolsearch.session.view import View
+from toolsearch.session.visible_tools import VisibleTools
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import bounded
 from toolsearch.tokens import ESTIMATE
@@ -24,6 +25,7 @@ __all__ = ["SearchLog"]
 
 RETRIES = 3  # of one search that each load more
 FOR_NAMES = 0.25  # of an answer that is kept for names
+ALL_NAMED = 50  # tools: where a search that is asked again is not sure, all names of so small a catalog are told
 
 
 class SearchLog:
@@ -108,10 +110,11 @@ class SearchLog:
         outcome.already = [t for t in outcome.already if t.id in self._tools.ids()]
         self._schemas |= {t.id: t.digest for t in outcome.new}
         listed = {t.id for t in (*outcome.new, *outcome.already)}
-        self._name(outcome, [t for t in everything if t.id not in listed])
+        self._name(outcome, [t for t in everything if t.id not in listed], seen)
         # Once in a row of such searches, and not where a directory says it already.
         if outcome.finds_nothing and not self._in_vain and not self._settings.most_named:
-            outcome.overview = overview(seen, self._tools.name_of)
+            outcome.overview, outcome.all_told = overview(seen, self._tools.name_of)
+            self._tools.give_names(outcome.all_told)
         self.trail.record_search(outcome.answers, listed, {t.id for t in (*outcome.named, *outcome.nearest)})
 
     def _asked_for(self, hits: Hits) -> int:
@@ -144,9 +147,18 @@ class SearchLog:
         while outcome.kept_short < SHORTEST and ESTIMATE.count(outcome.text()) > most:
             outcome.kept_short += 1
 
-    def _name(self, outcome: SearchOutcome, tools: list[Tool]) -> None:
-        """Names tools in order, as many as the answer has room for, so that the model can call each by its name."""
+    def _name(self, outcome: SearchOutcome, tools: list[Tool], seen: VisibleTools) -> None:
+        """Names tools in order, as many as the answer has room for, so that the model can call each by its name.
+
+        If the search is not sure and all others of the tools it `seen` fit as well, they are named too.
+        """
         most = self._most_named(outcome.request)
+        rest = self._rest(outcome, tools, seen)
+        if rest and len(tools) + len(rest) <= (ALL_NAMED if self._is_retry(outcome.request) else most):
+            # A shorter list was in the first answer.
+            outcome.names_rest = len(tools) + len(rest) > (FEW if outcome.is_empty else self._settings.named)
+            most, tools = ALL_NAMED, [*tools, *rest]
+            outcome.names |= {tool.id: self._tools.name_of(tool) for tool in rest}
         some = tools[: min(most * len(outcome.answers), max(most, MOST_NAMED))]
 
         def tokens_with(count: int) -> int:
@@ -160,14 +172,27 @@ class SearchLog:
         outcome.left_out = [t for t in outcome.left_out if t.id not in told]
         self._tools.give_names((*outcome.named, *outcome.nearest))
 
+    def _rest(self, outcome: SearchOutcome, tools: Sequence[Tool], seen: VisibleTools) -> list[Tool]:
+        """The tools of a small catalog that no query found, if it may want them, and they are not named elsewhere."""
+        is_sure = all(hits.verdict == "found" or hits.unknown or hits.problem for hits in outcome.answers)
+        is_first = outcome.is_empty and not self._is_retry(outcome.request)  # then `overview` says what there is
+        is_large = len(seen) > ALL_NAMED + len(self._tools.pinned)
+        if is_sure or is_first or is_large or self._settings.most_named or not self._settings.named:
+            return []
+        told = {t.id for t in (*outcome.new, *outcome.already, *outcome.nearest, *tools)}
+        return [t for held in seen.by_server.values() for t in held if t.id not in told]
+
     def _times(self, request: SearchRequest) -> int:
         return self._asked.get(request.key, 0)
 
     def _most_named(self, request: SearchRequest) -> int:
         """How many tools a query names: more if it was asked before, or asks for more."""
         named = self._settings.named
-        is_retry = self._times(request) > 0 or request.limit > self._settings.results
-        return max(named, MOST_NAMED) if named and is_retry else named
+        return max(named, MOST_NAMED) if named and self._is_retry(request) else named
+
+    def _is_retry(self, request: SearchRequest) -> bool:
+        """Whether it was asked before, or asks for more."""
+        return self._times(request) > 0 or request.limit > self._settings.results
 
     def report(self, outcome: SearchOutcome) -> str:
         """What the model reads: the result, or a short answer, without names, to a repeated search that is no use."""
@@ -177,14 +202,14 @@ class SearchLog:
             times = self._asked[outcome.request.key] = self._asked.get(outcome.request.key, 0) + 1
             self._in_vain = self._in_vain + 1 if outcome.is_empty else 0
         if text := self._brake(outcome, times):
-            outcome.named, outcome.names = [], {}
+            outcome.named, outcome.names, outcome.all_told = [], {}, []
         else:
             text = outcome.text() + self._stop(outcome)
         return bounded(text, max(ANSWER_CHARACTERS, 8 * self._most_tokens))
 
     def _brake(self, outcome: SearchOutcome, times: int) -> str:
         """A short answer in place of the long one, if searching again is no use; else nothing."""
-        if outcome.has_failed or outcome.pages or times < 2:
+        if outcome.has_failed or outcome.pages or times < 2 or (outcome.names_rest and times == 2):
             return ""
         if outcome.is_empty:
             return (
