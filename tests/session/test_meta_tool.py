@@ -280,7 +280,8 @@ def test_a_long_query_is_quoted_briefly() -> None:
 def test_a_repeated_search_that_has_nothing_new_is_answered_shortly() -> None:
     """In any order, case and spacing, with any limit; the tools are named so that they can be called."""
     found = {"mail": ["post/send_mail", "post/read_mail"], "Mail ": ["post/send_mail"], "weather": ["sky/get_weather"]}
-    session = ToolSearch(Catalog(TOOLS), FixedIndex(found)).session()
+    many = [*TOOLS, *(defined(f"bag_{n}", f"Open the bag number {n}.") for n in range(30))]  # too many to name them all
+    session = ToolSearch(Catalog(many), FixedIndex(found)).session()
     first = searched(session, queries=["mail", "weather"])
     again = searched(session, queries=["Weather ", "mail"], limit=20)
     assert again.content.startswith("You have searched for this already.")
