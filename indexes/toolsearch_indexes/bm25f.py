@@ -17,7 +17,18 @@ from toolsearch.catalog import Tool, tool
 from toolsearch_indexes.document import FIELDS, kept, texts
 from toolsearch_indexes.text import LABELS, joined_words, name_words, words
 
-__all__ = ["IN_NAME", "IN_SERVER", "PEAK", "cut", "fields_of", "impacts", "name_term", "rarity", "recipe", "server_term"]
+__all__ = [
+    "IN_NAME",
+    "IN_SERVER",
+    "PEAK",
+    "cut",
+    "fields_of",
+    "impacts",
+    "name_term",
+    "rarity",
+    "recipe",
+    "server_term",
+]
 
 K1 = 1.0  # how soon repetition stops counting
 B = 0.5  # how much length beyond the pivot counts
