@@ -91,7 +91,8 @@ class ToolVectors:
             shares: dict[str, float] = {}
             for tool in tools:
                 of_tool, share = passages(tool), kept(tool, "meaning")
-                digest = hashlib.blake2b(repr((of_tool, share)).encode("utf-8", "replace"), digest_size=16).digest()
+                told = of_tool if share == 1 else (of_tool, share)  # rows of tools without examples stay as stored
+                digest = hashlib.blake2b(repr(told).encode("utf-8", "replace"), digest_size=16).digest()
                 new[tool.id], shares[tool.id] = (digest, of_tool), share
             todo = [tool_id for tool_id, (digest, _) in new.items() if self._digests.get(tool_id) != digest]
             refused: Refusals = {}

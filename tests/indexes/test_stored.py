@@ -176,7 +176,7 @@ def test_whoosh_stores_these_fields(tmp_path: Path) -> None:
     assert set(fields) == {"fields"}
     assert fields["fields"] == {
         "send": 3, "mail": 3, "sendmail": 1, "electron": 2, "an": 2, "with": 2, "attach": 2, "post": 4,
-        "=mail send": 1, "=mail post send": 1,
+        "=mail send": 1, "=mail post send": 1, "@post": 4,
     }  # fmt: skip
 
 
