@@ -137,7 +137,7 @@ def calibrate(
     judge: Annotated[
         list[Path] | None,
         typer.Option(
-            help="A data set to judge the fits on as well, as for --data; may be repeated.", show_default=False
+            help="A data set to judge the fits on as well, as for --data; may be repeated.", show_default="none"
         ),
     ] = None,
     samples: SamplesOption = None,

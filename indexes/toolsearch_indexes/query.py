@@ -66,7 +66,7 @@ class ReadQuery:
     @property
     def knows_only_actions(self) -> bool:
         """Whether common actions are all that the catalog knows of a query, and most of it is something else."""
-        return bool(self.wanted) and not self.is_known and all(word in ACTIONS for word in self.wanted)
+        return self.holds_written and not self.is_known and all(word in ACTIONS for word in self.wanted)
 
     @property
     def finding(self) -> dict[str, float]:

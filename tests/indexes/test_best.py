@@ -97,6 +97,7 @@ def test_where_the_tools_are_described_in_another_language_its_encoder_reads_eve
 def test_until_the_second_encoder_is_ready_the_first_reads_every_request(folder: Path) -> None:
     index = BestIndex(folder)
     index._other._idle.clear()  # as while it encodes
+    index._other._thread = threading.current_thread()
     index._other.waiting = {tool.id: tool for tool in _tools(TOOLS)}
     assert index._meaning_for("schließ die Tür auf") is index._meaning
 

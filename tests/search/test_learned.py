@@ -112,7 +112,7 @@ def test_who_asks_for_several_things_at_once_teaches_no_other_words() -> None:
         (["select:house/set_mode"], "set_mode", {}, {}),
         (["climate device"], "set_mode", {}, {"pinned": ["house/set_mode"]}),  # always there
         ([], "set_mode", {}, {"not_loaded": "run"}),  # no search led to it
-        (["climate device", "issue", "weather", "an issue"], "set_mode", {}, {}),  # long ago
+        (["climate device", "issue", "create an issue", "an issue"], "set_mode", {}, {}),  # long ago
         (["climate device"], "set_mode", {}, {"examples": ("author", "enriched")}),  # switched off
     ],
 )

@@ -115,7 +115,8 @@ class SearchLog:
         if outcome.finds_nothing and not self._in_vain and not self._settings.most_named:
             outcome.overview, outcome.all_told = overview(seen, self._tools.name_of)
             self._tools.give_names(outcome.all_told)
-        self.trail.record_search(outcome.answers, listed, {t.id for t in (*outcome.named, *outcome.nearest)})
+        told = {t.id for t in (*outcome.named, *outcome.nearest, *outcome.all_told)}
+        self.trail.record_search(outcome.answers, listed, told)
 
     def _asked_for(self, hits: Hits) -> int:
         """How many of the first hits a query asks for. One that is a name asks for that tool, and a list for each."""
@@ -177,7 +178,8 @@ class SearchLog:
         is_sure = all(hits.verdict == "found" or hits.unknown or hits.problem for hits in outcome.answers)
         is_first = outcome.is_empty and not self._is_retry(outcome.request)  # then `overview` says what there is
         is_large = len(seen) > ALL_NAMED + len(self._tools.pinned)
-        if is_sure or is_first or is_large or self._settings.most_named or not self._settings.named:
+        is_elsewhere = outcome.request.category is not None or self._settings.most_named > 0
+        if is_sure or is_first or is_large or is_elsewhere or not self._settings.named:
             return []
         told = {t.id for t in (*outcome.new, *outcome.already, *outcome.nearest, *tools)}
         return [t for held in seen.by_server.values() for t in held if t.id not in told]

@@ -32,7 +32,8 @@ class SearchTrail:
     ) -> None:
         """Remembers which query found which tools: those in `ids`, which it loaded, and those that it `only_named`.
 
-        Where nothing fits, these are the nearest. A query that is a tool's name, or was meant as one, teaches nothing.
+        Where nothing fits, these are the nearest, or all tools of a small catalog. A query that is a tool's name, or
+        was meant as one, teaches nothing.
         The tools of older searches are forgotten: a call long after a search may be for something else.
         """
         self._searches += 1
@@ -44,9 +45,12 @@ class SearchTrail:
             for hits, tool in zip(answers, rank, strict=True):
                 if tool is not None and tool.id in (ids | only_named) - named:
                     led.setdefault(tool.id, (hits.query, at, 1.0 if tool.id in ids else CHOSEN))
+        is_one = len(answers) == 1 and not named and not answers[0].unknown
+        if is_one and not answers[0]:
+            led = dict.fromkeys(sorted(only_named), (answers[0].query, at, CHOSEN)) | led
         self._led = self._recent() | led
         self._unanswered = {n: query for n, query in self._unanswered.items() if at - n < FOLLOWED}
-        if len(answers) == 1 and not named and not answers[0].unknown:
+        if is_one:
             self._unanswered[at] = answers[0].query
 
     def record_preselection(self, hits: Hits, ids: AbstractSet[str]) -> None:
