@@ -177,7 +177,7 @@ class HybridIndex:
         if isinstance(self.encoder, StaticEncoder):
             return (
                 "words, and meaning by word vectors; pip install 'toolsearch-kit[best]' and index=\"best\" add models "
-                "of sentences and other languages (R@5 .77 -> .79 on public sets)"
+                "of sentences and other languages (R@5 .78 -> .79 on public sets)"
             )
         return "words and meaning"
 
