@@ -116,7 +116,7 @@ class SearchLog:
             outcome.overview, outcome.all_told = overview(seen, self._tools.name_of)
             self._tools.give_names(outcome.all_told)
         told = {t.id for t in (*outcome.named, *outcome.nearest, *outcome.all_told)}
-        self.trail.record_search(outcome.answers, listed, told)
+        self.trail.record_search(outcome.answers, listed, told - self._tools.ids())
 
     def _asked_for(self, hits: Hits) -> int:
         """How many of the first hits a query asks for. One that is a name asks for that tool, and a list for each."""
