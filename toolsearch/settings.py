@@ -117,7 +117,7 @@ class Settings(BaseModel):
         return self.preselect if self.preselect is not None else PRESELECTED if self.mode == "auto" else 0
 
     @property
-    def most_named(self) -> int:
+    def most_in_directory(self) -> int:
         """The most tools whose names all stand in the instructions; 0 if there is no directory."""
         return self.directory if self.directory is not None else IN_DIRECTORY if self.mode == "auto" else 0
 

@@ -71,7 +71,7 @@ class Instructions:
         return not hidden and not any(s in seen.roster.places[0] and s not in seen.places[0] for s in told.servers)
 
     def _written(self) -> _Directory:
-        most, roles = self._settings.most_named, self._tools.roles
+        most, roles = self._settings.most_in_directory, self._tools.roles
         if not most or self._tools.mode == "static":
             return _Directory(roles=roles)
         seen, search = self._view.visible(self._tools.caller), self._settings.search_tool

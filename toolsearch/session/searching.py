@@ -112,7 +112,7 @@ class SearchLog:
         listed = {t.id for t in (*outcome.new, *outcome.already)}
         self._name(outcome, [t for t in everything if t.id not in listed], seen)
         # Once in a row of such searches, and not where a directory says it already.
-        if outcome.finds_nothing and not self._in_vain and not self._settings.most_named:
+        if outcome.finds_nothing and not self._in_vain and not self._settings.most_in_directory:
             outcome.overview, outcome.all_told = overview(seen, self._tools.name_of)
             self._tools.give_names(outcome.all_told)
         told = {t.id for t in (*outcome.named, *outcome.nearest, *outcome.all_told)}
@@ -156,7 +156,7 @@ class SearchLog:
         most = self._most_named(outcome.request)
         rest = self._rest(outcome, tools, seen)
         if rest and len(tools) + len(rest) <= (ALL_NAMED if self._is_retry(outcome.request) else most):
-            # A shorter list was in the first answer.
+            # A list as short as this would have stood in the first answer, so it is new only if it is longer.
             outcome.names_rest = len(tools) + len(rest) > (FEW if outcome.is_empty else self._settings.named)
             most, tools = ALL_NAMED, [*tools, *rest]
             outcome.names |= {tool.id: self._tools.name_of(tool) for tool in rest}
@@ -178,7 +178,7 @@ class SearchLog:
         is_sure = all(hits.verdict == "found" or hits.unknown or hits.problem for hits in outcome.answers)
         is_first = outcome.is_empty and not self._is_retry(outcome.request)  # then `overview` says what there is
         is_large = len(seen) > ALL_NAMED + len(self._tools.pinned)
-        is_elsewhere = outcome.request.category is not None or self._settings.most_named > 0
+        is_elsewhere = outcome.request.category is not None or self._settings.most_in_directory > 0
         if is_sure or is_first or is_large or is_elsewhere or not self._settings.named:
             return []
         told = {t.id for t in (*outcome.new, *outcome.already, *outcome.nearest, *tools)}

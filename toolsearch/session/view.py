@@ -193,9 +193,9 @@ class View:
 
     def _what_helps(self, many: int) -> str:
         """What makes searching cheaper with these settings, as the end of a sentence."""
-        most, named = self.settings.most_preselected, self.settings.most_named
-        what = "all tools" if many <= named else "the servers"
-        told = f"; the instructions name {what}" if named else ""
+        most, listed = self.settings.most_preselected, self.settings.most_in_directory
+        what = "all tools" if many <= listed else "the servers"
+        told = f"; the instructions name {what}" if listed else ""
         return told + (f"; up to {most} that fit the words of a message come with it" if most else "")
 
 
