@@ -22,7 +22,7 @@ from toolsearch_evals.token_usage import TokenMeter, TokenUsage
 SMALL = SweepPlan(
     indexes=("keyword",),
     modes=("append", "bridge"),
-    sizes=(5, 30, 300),
+    sizes=(5, 40, 300),
     seeds=1,
     conversations=3,
     turns=6,
@@ -74,8 +74,7 @@ def test_totals_are_of_whole_conversations_and_small_catalogs_may_lose(swept: Sw
     """E07"""
     for wire in SMALL.wires:
         small, middle, large = [r for r in swept.rows if (r["wire"], r["mode"]) == (wire, "append")]
-        assert small["saving"] < 0 < large["saving"]
-        assert small["saving"] < middle["saving"] < large["saving"]
+        assert small["saving"] < 0 < middle["saving"] < large["saving"]
         assert small["cost saving"] < 0 < large["cost saving"]
         for row in (small, middle, large):
             assert row["tokens"] == pytest.approx(row["uncached"] + row["cached"] + row["output"])
@@ -123,7 +122,7 @@ def test_a_sweep_in_which_nothing_is_met_has_no_price_of_a_met_request() -> None
 def test_settings_of_the_product_are_played_as_arms(commons: Dataset) -> None:
     plan = replace(
         SMALL,
-        sizes=(30,),
+        sizes=(100,),  # in a small catalog a search that loads less names more
         conversations=1,
         modes=("append",),
         wires=("openai_chat",),
@@ -131,7 +130,7 @@ def test_settings_of_the_product_are_played_as_arms(commons: Dataset) -> None:
     )
     found = sweep(commons, commons.cases, plan)
     assert [row["settings"] for row in found.rows] == ["results=1", "results=5"]
-    assert found.rows[0]["tokens"] != found.rows[1]["tokens"]
+    assert found.rows[0]["tokens"] < found.rows[1]["tokens"]
     report = savings_report(found, plan, commons, "all")
     assert report.parameters["settings"] == ["results=1", "results=5", "not_loaded=refuse"]
     assert "settings" in [column.head for column in report.tables[0].columns]

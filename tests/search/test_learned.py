@@ -113,6 +113,7 @@ def test_who_asks_for_several_things_at_once_teaches_no_other_words() -> None:
         (["climate device"], "set_mode", {}, {"pinned": ["house/set_mode"]}),  # always there
         ([], "set_mode", {}, {"not_loaded": "run"}),  # no search led to it
         (["climate device", "issue", "create an issue", "an issue"], "set_mode", {}, {}),  # long ago
+        (["set_mode", "zzqx"], "set_mode", {}, {}),  # loaded before, though a search in vain names it again
         (["climate device"], "set_mode", {}, {"examples": ("author", "enriched")}),  # switched off
     ],
 )
@@ -122,6 +123,17 @@ def test_nothing_else_teaches(
     learned = made()
     use(searched(learned, **options), ANA, queries, name, **arguments)
     assert len(learned) == 0
+
+
+def test_a_search_in_vain_teaches_a_tool_that_is_called_by_a_name_it_told() -> None:
+    """The answer names all tools of a small catalog, and the model chose one of them for what it had asked."""
+    learned = made()
+    session = searched(learned).session(caller=ANA)
+    session.handle(ToolCall("s", "search_tools", {"queries": ["brr freezing"]}))
+    assert session.handle(ToolCall("c", "set_mode", {})).status == "not_loaded"
+    session.tools()
+    assert session.handle(ToolCall("d", "set_mode", {})).ok
+    assert list(learned.lessons("brr freezing", tenant="acme")) == ["house/set_mode"]
 
 
 def test_one_search_teaches_a_tool_once() -> None:

@@ -431,6 +431,17 @@ def test_a_search_in_vain_names_a_small_catalog_at_once_or_if_the_model_asks_aga
     assert called(middle, BOXES[39]).status == "not_loaded"
 
 
+def test_a_search_in_a_category_names_no_tool_of_another() -> None:
+    tools = [*map(box, BOXES[:3]), *(box(name, category="mail") for name in ("send_mail", "read_mail"))]
+    session = session_with({"mail": ["send_mail", "read_mail"]}, *tools)
+    for limit in (2, 20):
+        answer = session.handle(
+            ToolCall("s", "search_tools", {"queries": ["mail"], "category": "mail", "limit": limit})
+        )
+        assert not set(answer.data["named"]) & set(BOXES)
+        assert "box_" not in answer.content
+
+
 def test_what_a_caller_may_not_see_is_not_named_in_a_small_catalog_either() -> None:
     session = session_with({"box": BOXES[:1]}, *map(box, BOXES[:5]), box("secret", roles=["admin"]))
     assert "secret" not in searched(session, "box").content
