@@ -95,7 +95,8 @@ class KeywordIndex:
         """As `search`, for an index that blends these scores with others."""
         with self._lock:
             tools = self._tools
-            read = read_query(query, self._holders, len(tools), self._vocabulary)
+            searched = self._count_searched(among)
+            read = read_query(query, self._holders, len(tools), self._vocabulary, searched=searched)
             weights = read.finding
             top = self._postings.top(weights, limit, among, read.supporting) if weights else []
             near = [tool_id for _, tool_id in top]

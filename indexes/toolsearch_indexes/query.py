@@ -30,7 +30,7 @@ __all__ = ["SMALL", "ReadQuery", "read_query"]
 QUERY_WORDS = 64
 REPAIR = 0.8  # what a guessed word counts, where a written one counts 1
 REPAIRS = 8
-SMALL = 50  # tools: among no more of them, few are near a query by chance, and few have one server
+SMALL = 50  # tools that are searched: among no more of them, few are near by chance, and few have one server
 # What a synonym counts beside a word that the catalog knows, and instead of one that it does not know.
 BESIDE = {"short_forms": 0.3, "things": 0.4, "verbs": 0.5, "asks": 0.8}
 INSTEAD = 0.8
@@ -56,7 +56,7 @@ class ReadQuery:
     weight: float  # of all words together, each with the best that stands for it; also that of the name's term
     servers: dict[str, float]  # the terms for the servers that the query names, and their weights
     name: str | None  # the term for a name of exactly these words, if the catalog knows all of them and the name
-    is_small: bool  # whether there are no more than `SMALL` tools
+    is_small: bool  # whether no more than `SMALL` tools are searched
 
     @property
     def holds_written(self) -> bool:
@@ -109,8 +109,13 @@ def _matched(word: str, bits: int) -> Matched:
     return Matched(word, fields_of(bits))
 
 
-def read_query(query: str, holders: Callable[[str], int], tools: int, vocabulary: Vocabulary) -> ReadQuery:
-    """Reads a query. `holders` says how many of the `tools` hold a word; `vocabulary` repairs spelling."""
+def read_query(
+    query: str, holders: Callable[[str], int], tools: int, vocabulary: Vocabulary, *, searched: int | None = None
+) -> ReadQuery:
+    """Reads a query. `holders` says how many of the `tools` hold a word; `vocabulary` repairs spelling.
+
+    `searched` is how many of the tools are searched; None for all.
+    """
     query = query[:QUERY_CHARACTERS]
     words = _first(dict.fromkeys(map(cut, content_words(query))))
     counts = {word: holders(word) for word in words}
@@ -152,7 +157,7 @@ def read_query(query: str, holders: Callable[[str], int], tools: int, vocabulary
         weight=_weight(weights, stands_for, synonyms.actions),
         servers=_named_servers(weights, holders, tools),
         name=name,
-        is_small=tools <= SMALL,
+        is_small=(tools if searched is None else searched) <= SMALL,
     )
 
 

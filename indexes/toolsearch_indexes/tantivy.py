@@ -25,7 +25,7 @@ from toolsearch.errors import MissingExtra, SetupError, ToolSearchError
 from toolsearch.protocols import Scored
 from toolsearch.support.text import clean
 from toolsearch_indexes.bm25f import PEAK, recipe
-from toolsearch_indexes.fitted_confidence import DEPTH, name_of
+from toolsearch_indexes.fitted_confidence import DEPTH, count_searched, name_of
 from toolsearch_indexes.on_disk import Folder
 from toolsearch_indexes.query import ReadQuery, read_query
 from toolsearch_indexes.word_engine import LostIndex, Ranked, WordEngine, stored_words
@@ -87,11 +87,12 @@ class TantivyIndex(WordEngine["_State"]):
                 levels[word] = _levels(state.searcher, word)
             return state.holders(word, levels[word])
 
-        read = read_query(query, holders, state.searcher.num_docs, self._vocabulary)
+        tools = state.searcher.num_docs
+        read = read_query(query, holders, tools, self._vocabulary, searched=count_searched(tools, among))
         if not read.finding or limit < 1 or (among is not None and not among):
             return []
         ranked = self._top(state, read, levels, max(limit, DEPTH), among)
-        return self._hits(read, ranked, state.searcher.num_docs, limit, among)
+        return self._hits(read, ranked, tools, limit, among)
 
     def _top(
         self,

@@ -104,7 +104,7 @@ class VectorIndex:
         # One known word lowers the bar only where some tool is near without it, or in a small catalog.
         if 3 * len(counts) <= len(query_words):
             only_actions = counts and all(word in ACTIONS for word in counts)  # what does the same is near by its verb
-            is_lower = counts and (tools <= SMALL or cosines.max(initial=0.0) >= alone)
+            is_lower = counts and (searched <= SMALL or cosines.max(initial=0.0) >= alone)
             near = NEVER if only_actions else near if is_lower else alone
         close = dict(zip(ids, cosines[0].tolist(), strict=True))
         ranked = sorted((-cosine, i) for i, cosine in close.items() if cosine > 0)

@@ -23,7 +23,7 @@ from toolsearch.catalog import Tool
 from toolsearch.errors import MissingExtra
 from toolsearch.protocols import Scored
 from toolsearch_indexes.bm25f import recipe
-from toolsearch_indexes.fitted_confidence import DEPTH, name_of
+from toolsearch_indexes.fitted_confidence import DEPTH, count_searched, name_of
 from toolsearch_indexes.on_disk import Folder
 from toolsearch_indexes.postings import DictPostings
 from toolsearch_indexes.query import read_query
@@ -83,7 +83,8 @@ class WhooshIndex(WordEngine["_View"]):
         view = self._current()
         tools = len(view.places)
         postings = view.postings()
-        read = read_query(query, partial(view.holders, postings), tools, self._vocabulary)
+        searched = count_searched(tools, among)
+        read = read_query(query, partial(view.holders, postings), tools, self._vocabulary, searched=searched)
         weights = read.finding
         top = postings.top(weights, max(limit, DEPTH), among, read.supporting) if weights else []
         return self._hits(read, (view.ranked(tool_id, score) for score, tool_id in top), tools, limit, among)

@@ -935,6 +935,20 @@ def test_in_a_small_catalog_the_name_of_a_server_is_evidence(index: str) -> None
     assert [hit.tool.name for hit in found][:1] == ["update_product"]
 
 
+@pytest.mark.parametrize("index", ["keyword", "hybrid", "vector", "whoosh", "tantivy"])
+def test_few_tools_of_many_are_a_small_catalog_for_a_caller_who_sees_no_others(index: str) -> None:
+    """Tenants share an index; for each of them it is as large as what the tenant may see."""
+    own = [
+        {"name": "update_product", "server": "shopify", "description": "Change a product.", "roles": ["us"]},
+        {"name": "set_validation", "server": "sheets", "description": "Restrict cells.", "roles": ["us"]},
+        {"name": "get_diff", "server": "bitbucket", "description": "Show a difference.", "roles": ["us"]},
+    ]
+    others = [{"name": f"zq{n}", "description": f"Wx{n} vy{n}.", "roles": ["them"]} for n in range(60)]
+    search = ToolSearch([*own, *others], index)
+    found = search.find("the oak tray costs 49 in our shopify window", caller=Caller("ana", roles=["us"]))
+    assert [hit.tool.name for hit in found][:1] == ["update_product"]
+
+
 @pytest.mark.parametrize("index", ["hybrid", "vector"])
 def test_in_a_small_catalog_one_known_word_that_is_no_action_lowers_the_bar(index: str) -> None:
     """Issue 11, part 2: the nearest tool by meaning is a hit there, and none where only an action is known (K03)."""
