@@ -20,21 +20,20 @@ FEW = 20  # tools whose names an answer can hold
 OVERVIEW_TOKENS = 100  # about what they cost, and what the servers of a larger catalog may cost in an answer
 
 
-def overview(seen: VisibleTools, name_of: NameOf) -> tuple[str, list[Tool]]:
+def overview(seen: VisibleTools, name_of: NameOf) -> tuple[str, Sequence[Tool]]:
     """What there is, for an answer that finds nothing: all names of few tools, else servers with their counts.
 
     `name_of` gives the name that the session uses for a tool. Also returns the tools that it names. Both are empty if
     there is nothing to search for.
     """
-    tools = seen.by_server
-    if not tools:
-        return "", []
-    if sum(map(len, tools.values())) <= FEW:
-        names = names_by_server(tools, name_of)
+    if not seen.listed:
+        return "", ()
+    if len(seen.listed) <= FEW:
+        names = names_by_server(seen.by_server, name_of)
         if ESTIMATE.count(names) <= OVERVIEW_TOKENS:
-            return f"These are all tools:\n{names}", [tool for held in tools.values() for tool in held]
-    places = servers_and_counts(tools, OVERVIEW_TOKENS)
-    return f'What there is; the query "server:NAME" lists the names of one:\n{places}', []
+            return f"These are all tools:\n{names}", seen.listed
+    places = servers_and_counts(seen.by_server, OVERVIEW_TOKENS)
+    return f'What there is; the query "server:NAME" lists the names of one:\n{places}', ()
 
 
 def names_by_server(tools: Mapping[str, Sequence[Tool]], name_of: NameOf) -> str:

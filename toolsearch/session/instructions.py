@@ -75,18 +75,16 @@ class Instructions:
         if not most or self._tools.mode == "static":
             return _Directory(roles=roles)
         seen, search = self._view.visible(self._tools.caller), self._settings.search_tool
-        tools = seen.by_server
-        every = [tool for held in tools.values() for tool in held]
-        if not every:
+        if not seen.listed:
             return _Directory(roles=roles)
-        if len(every) <= most:
-            self._tools.give_names(every)
-            names = names_by_server(tools, self._tools.name_of)
+        if len(seen.listed) <= most:
+            self._tools.give_names(seen.listed)
+            names = names_by_server(seen.by_server, self._tools.name_of)
             text = f'All tools that {search} can load; the query "select:NAME,NAME" loads some by their names:\n{names}'
-            return _Directory(text, tuple(tool.id for tool in every), roles=roles)
-        places = servers_and_counts(tools, self._settings.answer_tokens)
+            return _Directory(text, tuple(tool.id for tool in seen.listed), roles=roles)
+        places = servers_and_counts(seen.by_server, self._settings.answer_tokens)
         text = f'What {search} can find, with the number of tools; the query "server:NAME" lists their names:\n{places}'
-        return _Directory(text, servers=tuple(filter(None, tools)), roles=roles)
+        return _Directory(text, servers=tuple(filter(None, seen.by_server)), roles=roles)
 
     def export(self) -> JsonObject:
         """The directory as JSON-ready data for `restore`; nothing if there is none."""

@@ -17,6 +17,7 @@ from toolsearch.search.index import Hits
 from toolsearch.session.directory import place_name
 from toolsearch.session.meta_tool import some_of
 from toolsearch.session.visible_tools import VisibleTools
+from toolsearch.support.text import counted
 from toolsearch.tokens import ESTIMATE
 
 __all__ = ["Listing", "listing_of", "pages_of", "with_place"]
@@ -51,7 +52,8 @@ class Listing:
             return f"{self.what} has {len(pages)} pages of names. Ask for one of them, as in {self.asking(len(pages))}."
         of = f", page {self.page} of {len(pages)}" if len(pages) > 1 else ""
         more = f"\nNext: {self.asking(self.page + 1)}" if self.page < len(pages) else ""
-        return f'{self.what}, {_counted(len(self.tools))}{of}; "select:NAME" loads one:\n{pages[self.page - 1]}{more}'
+        many = counted(len(self.tools), "tool")
+        return f'{self.what}, {many}{of}; "select:NAME" loads one:\n{pages[self.page - 1]}{more}'
 
     def asking(self, page: int) -> str:
         """The query for a page, in quotes."""
@@ -120,12 +122,12 @@ def with_place(hits: Hits, seen: VisibleTools) -> Hits:
 def _place(kind: str, wanted: str, seen: VisibleTools) -> Listing | None:
     """All tools, or those of the one server or category that has this name, to the letter or else folded."""
     if kind == "list" and wanted.casefold() in _ALL:
-        return _listing("list:*", "All tools", [t for held in seen.by_server.values() for t in held])
+        return _listing("list:*", "All tools", seen.listed)
     servers, categories = seen.places
     if kind != "category" and (server := _named(wanted, servers)):
         return _listing(f"server:{server}", f"Server {place_name(server)}", seen.by_server[server])
     if kind != "server" and (category := _named(wanted, categories)):
-        tools = [t for held in seen.by_server.values() for t in held if t.category == category]
+        tools = [tool for tool in seen.listed if tool.category == category]
         return _listing(f"category:{category}", f"Category {place_name(category)}", tools)
     return None
 
@@ -139,7 +141,3 @@ def _named(wanted: str, names: Sequence[str]) -> str | None:
         return wanted
     alike = [name for name in names if folded(name) == folded(wanted)]
     return alike[0] if len(alike) == 1 else None
-
-
-def _counted(count: int) -> str:
-    return "1 tool" if count == 1 else f"{count} tools"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -13,6 +13,7 @@ from toolsearch.search.index import Hits
 from toolsearch.session.directory import place_name
 from toolsearch.session.listing import Listing
 from toolsearch.session.meta_tool import SearchRequest, schema_text, some_of
+from toolsearch.support.text import counted
 
 __all__ = ["SearchOutcome"]
 
@@ -37,7 +38,7 @@ class SearchOutcome:
     listings: list[Listing] = field(default_factory=list)  # of the queries that ask for names
     pages: list[str] = field(default_factory=list)  # their texts
     overview: str = ""  # what there is, where nothing fits
-    all_told: list[Tool] = field(default_factory=list)  # all tools, if that names them
+    all_told: Sequence[Tool] = ()  # all tools, if that names them
     new: list[Tool] = field(default_factory=list)
     already: list[Tool] = field(default_factory=list)
     named: list[Tool] = field(default_factory=list)  # further ones that fit, in turn of the queries
@@ -104,7 +105,7 @@ class SearchOutcome:
         new = {t.id for t in self.new}
         parts = []
         if self.new:
-            many, them = ("1 tool", "it") if len(self.new) == 1 else (f"{len(self.new)} tools", "them")
+            many, them = counted(len(self.new), "tool"), "it" if len(self.new) == 1 else "them"
             how = f"through {self.call_tool}" if self.call_tool else "by name from your next step on"
             parts.append(f"Loaded {many}; call {them} {how}.")
         listed: set[str] = set()

@@ -182,7 +182,7 @@ class SearchLog:
         if is_sure or is_first or is_large or is_elsewhere or not self._settings.named:
             return []
         told = {t.id for t in (*outcome.new, *outcome.already, *outcome.nearest, *tools)}
-        return [t for held in seen.by_server.values() for t in held if t.id not in told]
+        return [tool for tool in seen.listed if tool.id not in told]
 
     def _times(self, request: SearchRequest) -> int:
         return self._asked.get(request.key, 0)
@@ -204,7 +204,7 @@ class SearchLog:
             times = self._asked[outcome.request.key] = self._asked.get(outcome.request.key, 0) + 1
             self._in_vain = self._in_vain + 1 if outcome.is_empty else 0
         if text := self._brake(outcome, times):
-            outcome.named, outcome.names, outcome.all_told = [], {}, []
+            outcome.named, outcome.names, outcome.all_told = [], {}, ()
         else:
             text = outcome.text() + self._stop(outcome)
         return bounded(text, max(ANSWER_CHARACTERS, 8 * self._most_tokens))

@@ -85,6 +85,11 @@ class VisibleTools:
         return {server: tuple(held) for server, held in tools.items()}
 
     @cached_property
+    def listed(self) -> tuple[Tool, ...]:
+        """The tools that can be searched for, in the order of `by_server`, which is that of every list of names."""
+        return tuple(tool for held in self.by_server.values() for tool in held)
+
+    @cached_property
     def size(self) -> tuple[int, int]:
         """The number and tokens of the tools that searching keeps out of a request: all but the pinned ones."""
         tools = self._searchable
