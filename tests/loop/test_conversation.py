@@ -405,6 +405,31 @@ def test_replay_equals_live_after_every_fact(life: Life) -> None:
         assert again.export() == lines[:length]
 
 
+@pytest.mark.parametrize("query", ["box", "nothing of the kind"], ids=["loaded", "named"])
+def test_a_search_that_taught_before_a_restart_does_not_teach_again(query: str) -> None:
+    """Whether it loaded the tool that was called, or only named it."""
+    search = ToolSearch(TOOLS, mode="append", not_loaded="run")
+    conversation = Conversation(search.session())
+    for fact in (RunBegan("r"), UserSaid("hi")):
+        conversation.apply(fact)
+    (asked,) = conversation.decide_calls([ToolCall("s", "search_tools", {"queries": [query]})])
+    conversation.apply(ModelReplied(calls=(asked,)))
+    conversation.session.handle(ToolCall("s", asked.name, asked.arguments))
+    conversation.apply(ToolsFound("s", (), session=conversation.session.export()))
+    conversation.apply(ToolReturned("s", "ok", ""))
+    before: Any = conversation.session.export()
+    conversation.next()
+    judged = conversation.decide_calls([ToolCall("c1", "box_0", {}), ToolCall("c2", "box_1", {})])
+    conversation.apply(ModelReplied(calls=judged))
+    assert conversation.session.handle(ToolCall("c1", "box_0", {})).ok
+    conversation.apply(ToolReturned("c1", "ok", "{}"))
+    again = Conversation.replay(search, json.loads(json.dumps(conversation.export())))
+    taught: Any = again.session.export()
+    assert "box_0" in before["trail"]["led"]
+    assert "box_0" not in taught["trail"]["led"]
+    assert taught["trail"] == conversation.session.export()["trail"]
+
+
 class Forgetful(Conversation):
     """A planted bug: something that happened is not written down."""
 

@@ -346,10 +346,20 @@ class Conversation:
                 kind = type(fact).__name__
                 raise StateError(f"fact {place} of the journal, a {kind}, is not valid: {error}") from None
         if state := conversation._sessions.state:
-            conversation.session = Session.from_state(search.view, {**state, "id": conversation.id}, caller)
+            state = {**state, "id": conversation.id}
+            conversation.session = Session.from_state(search.view, state, caller, conversation._called_since())
         if conversation._batch and conversation._sessions.place < conversation._replied_at:
             conversation.session.tools()  # as before the reply: its calls are to the tools shown then
         return conversation
+
+    def _called_since(self) -> list[str]:
+        """The ids of the tools that were called with success after the last fact that has the session."""
+        later = self._journal[self._sessions.place + 1 :]
+        done = [event.call_id for event in later if isinstance(event, ToolReturned) and event.status == "ok"]
+        tools = {
+            call.id: call.tool for event in self._journal if isinstance(event, ModelReplied) for call in event.calls
+        }
+        return [tool for call_id in done if (tool := tools[call_id])]
 
     def __repr__(self) -> str:
         state = "running" if self._running else "idle"

@@ -369,22 +369,24 @@ class Session:
             }
 
     @classmethod
-    def from_state(cls, view: View, state: JsonObject, caller: Caller | None) -> Session:
-        """The session from what `export` returned; `ToolSearch.restore` calls this."""
-        session = cls(view, clean(state["id"]), caller)
-        session._restore(state)
-        return session
+    def from_state(cls, view: View, state: JsonObject, caller: Caller | None, called: Iterable[str] = ()) -> Session:
+        """The session from what `export` returned; `ToolSearch.restore` calls this.
 
-    def _restore(self, state: JsonObject) -> None:
+        `called` are the ids of tools that were called with success since: what led to them has been taught.
+        """
+        session = cls(view, clean(state["id"]), caller)
         if (version := state.get("format")) != FORMAT:
             raise StateError(f"this session has the format {version!r}; this version reads {FORMAT}")
         try:
-            self._why = state["why"]
-            self._tools.restore(state)
-            self._searching.restore(state)
-            self._instructions.restore(state)
+            session._why = state["why"]
+            session._tools.restore(state)
+            session._searching.restore(state)
+            session._instructions.restore(state)
         except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise StateError(f"this is not an exported session: {type(error).__name__}: {error}") from None
+        for tool_id in called:
+            session._searching.trail.pop_queries(tool_id)
+        return session
 
     def __repr__(self) -> str:
         return f"Session({self.id!r}, {self.mode}, {len(self._tools.pinned)} pinned, {len(self._tools.found)} found)"
