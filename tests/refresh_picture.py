@@ -4,11 +4,11 @@ from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
-from toolsearch_evals.cases import Dataset, load
-from toolsearch_evals.chart import Chart, svg
-from toolsearch_evals.demo import PLAN
-from toolsearch_evals.savings import sweep
-from toolsearch_evals.savings_report import savings_report
+from toolsearch_evals.cli.demo import PLAN
+from toolsearch_evals.data.cases import Dataset, load
+from toolsearch_evals.reports.chart import Chart, svg
+from toolsearch_evals.savings.report import savings_report
+from toolsearch_evals.savings.sweep import sweep
 
 PICTURE = Path(__file__).parent.parent / "docs" / "images" / "savings.svg"
 NAMES = ("every tool sent with each request", "tools searched for (toolsearch)")

@@ -67,4 +67,4 @@ def test_the_first_tool_brings_in_what_encodes_it_and_no_more() -> None:
 
 
 def test_measuring_imports_no_engine_before_it_is_measured() -> None:
-    assert heavy_after("import toolsearch_evals.speed, toolsearch_evals.compare") == ["toolsearch_evals"]
+    assert heavy_after("import toolsearch_evals.speed.timing, toolsearch_evals.ranking.compare") == ["toolsearch_evals"]

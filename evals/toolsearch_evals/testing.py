@@ -11,11 +11,11 @@ from toolsearch import ToolSearch
 from toolsearch.testing.promises import BrokenPromise, guarded, require
 from toolsearch.testing.wire_checks import check_reading
 from toolsearch.tokens import counter
-from toolsearch_evals.cases import Case, Groups
-from toolsearch_evals.formats import WireFormat
-from toolsearch_evals.measure_plugins import names_of, our_names
-from toolsearch_evals.measures import MEASURES, Measure
-from toolsearch_evals.scripted import answer, play
+from toolsearch_evals.data.cases import Case, Groups
+from toolsearch_evals.ranking.measure_plugins import names_of, our_names
+from toolsearch_evals.ranking.measures import MEASURES, Measure
+from toolsearch_evals.savings.formats import WireFormat
+from toolsearch_evals.savings.scripted import answer, play
 from toolsearch_evals.token_usage import TokenMeter, pieces
 
 __all__ = ["check_format", "check_measure"]
@@ -38,7 +38,9 @@ def check_measure(measure: Measure) -> None:
     passed: object = measure
     if not isinstance(passed, Measure):
         kind = type(passed).__name__
-        raise BrokenPromise(f"a measure is a toolsearch_evals.measures.Measure(name, function, meaning), not a {kind}")
+        raise BrokenPromise(
+            f"a measure is a toolsearch_evals.ranking.measures.Measure(name, function, meaning), not a {kind}"
+        )
     require(measure.name.strip(), "a measure has a name")
     require("\n" not in measure.name, "the name is the head of a column: one line")
     is_ours = any(measure is each for each in MEASURES)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from toolsearch.schemas.validation import validate_arguments
-from toolsearch_evals.argument_maker import smallest_arguments
-from toolsearch_evals.cases import load
+from toolsearch_evals.data.argument_maker import smallest_arguments
+from toolsearch_evals.data.cases import load
 
 
 def test_the_smallest_arguments_fit_every_tool_that_ships() -> None:

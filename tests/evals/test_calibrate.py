@@ -13,11 +13,11 @@ import pytest
 from toolsearch import Catalog, SetupError, open_index
 from toolsearch.search.confidence import Fit, read_fits
 from toolsearch.testing import FixedIndex
-from toolsearch_evals.calibrate import _CachingEncoder, _probe, calibrate, searches
-from toolsearch_evals.cases import Case, Dataset, load
-from toolsearch_evals.fitting import LabelledSearch, fit, write_fits
-from toolsearch_evals.forms import FORMS
-from toolsearch_evals.measures import wilson
+from toolsearch_evals.confidence.calibrate import _CachingEncoder, _probe, calibrate, searches
+from toolsearch_evals.confidence.fitting import LabelledSearch, fit, write_fits
+from toolsearch_evals.data.cases import Case, Dataset, load
+from toolsearch_evals.ranking.measures import wilson
+from toolsearch_evals.reports.forms import FORMS
 
 SHIPPED = Path(__file__).resolve().parents[2] / "indexes" / "toolsearch_indexes" / "calibration.json"
 

@@ -10,8 +10,8 @@ import pytest
 import toolsearch_datasets
 from toolsearch import SetupError
 from toolsearch.catalog.examples import Examples
-from toolsearch_evals.cases import Case, Dataset, load, only, read_samples, require_gold
-from toolsearch_evals.check import problems
+from toolsearch_evals.data.cases import Case, Dataset, load, only, read_samples, require_gold
+from toolsearch_evals.data.check import problems
 
 
 def lines(file: Path, *entries: Any) -> None:

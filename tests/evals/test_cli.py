@@ -14,9 +14,9 @@ from typer.main import get_command
 from typer.testing import CliRunner
 
 from toolsearch.cli.main import main
-from toolsearch_evals.cases import load
 from toolsearch_evals.cli import app
-from toolsearch_evals.demo import PLAN, demo
+from toolsearch_evals.cli.demo import PLAN, demo
+from toolsearch_evals.data.cases import load
 
 
 def run(*arguments: str, code: int = 0) -> str:

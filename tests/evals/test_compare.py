@@ -7,8 +7,8 @@ import pytest
 
 from toolsearch import SetupError
 from toolsearch_evals.backends import label, open_backend
-from toolsearch_evals.cases import Case, Dataset, load
-from toolsearch_evals.compare import compare, sign_test
+from toolsearch_evals.data.cases import Case, Dataset, load
+from toolsearch_evals.ranking.compare import compare, sign_test
 
 DEFINITIONS = (
     {"name": "send_mail", "description": "Sends a message to a person."},

@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from toolsearch import SetupError
-from toolsearch_evals.cases import Dataset, load
-from toolsearch_evals.check import problems
-from toolsearch_evals.compare import compare
-from toolsearch_evals.derive import derive_tools, write_derived_set
-from toolsearch_evals.ranking import ranking
+from toolsearch_evals.data.cases import Dataset, load
+from toolsearch_evals.data.check import problems
+from toolsearch_evals.data.derive import derive_tools, write_derived_set
+from toolsearch_evals.ranking.compare import compare
+from toolsearch_evals.ranking.rank import ranking
 
 
 @pytest.fixture(scope="module")

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 from toolsearch import Catalog, open_index
 from toolsearch.search.confidence import Fit
-from toolsearch_evals.calibrate import calibrate
-from toolsearch_evals.cases import Case, Dataset, load
-from toolsearch_evals.elsewhere import Refitted, judge, judged_tables, steps
+from toolsearch_evals.confidence.calibrate import calibrate
+from toolsearch_evals.confidence.elsewhere import Refitted, judge, judged_tables, steps
+from toolsearch_evals.data.cases import Case, Dataset, load
 
 MAIL = [
     {"name": "send_mail", "server": "post", "description": "Send an electronic mail."},

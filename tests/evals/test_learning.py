@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 from toolsearch import Learned, SetupError
-from toolsearch_evals.cases import Case, Dataset, load
 from toolsearch_evals.cli import app
-from toolsearch_evals.learning import learning
-from toolsearch_evals.simulated_month import DAYS, KNOWN, Habits, Need, simulate_month
+from toolsearch_evals.data.cases import Case, Dataset, load
+from toolsearch_evals.learning.months import learning
+from toolsearch_evals.learning.simulated_month import DAYS, KNOWN, Habits, Need, simulate_month
 
 FEW = Habits(tenants=2, users=2, needs=4, requests=4)
 NEEDS = [Need(frozenset([f"tool {n}"]), (f"do thing {n} for me", f"thing number {n} please")) for n in range(6)]

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolsearch_evals.cases import Case
-from toolsearch_evals.measures import (
+from toolsearch_evals.data.cases import Case
+from toolsearch_evals.ranking.measures import (
     MEASURES,
     JudgedCase,
     bootstrap,

@@ -12,15 +12,15 @@ import pytest
 from typer.testing import CliRunner
 
 from toolsearch import SetupError
-from toolsearch_evals.cases import Case, Dataset, load
 from toolsearch_evals.cli import app
-from toolsearch_evals.derive import write_derived_set
-from toolsearch_evals.formats import FORMATS
-from toolsearch_evals.forms import FORMS
-from toolsearch_evals.measures import MEASURES, JudgedCase, Measure, score_of
-from toolsearch_evals.ranking import ranking
-from toolsearch_evals.savings import SweepPlan, sweep
-from toolsearch_evals.savings_report import savings_report
+from toolsearch_evals.data.cases import Case, Dataset, load
+from toolsearch_evals.data.derive import write_derived_set
+from toolsearch_evals.ranking.measures import MEASURES, JudgedCase, Measure, score_of
+from toolsearch_evals.ranking.rank import ranking
+from toolsearch_evals.reports.forms import FORMS
+from toolsearch_evals.savings.formats import FORMATS
+from toolsearch_evals.savings.report import savings_report
+from toolsearch_evals.savings.sweep import SweepPlan, sweep
 from toolsearch_evals.testing import check_format, check_measure
 
 Install = Callable[..., Path]
@@ -61,7 +61,7 @@ TICKETS = Dataset(
 )
 
 RECIPROCAL = """
-from toolsearch_evals.measures import Measure
+from toolsearch_evals.ranking.measures import Measure
 
 def score(retrieved, gold):
     wanted = {tool_id for group in gold for tool_id in group}
@@ -154,7 +154,7 @@ def test_our_own_measures_keep_the_promises_of_one() -> None:
         (Measure("a", lambda retrieved: 1, "One argument."), "called with two arguments .* raises TypeError"),  # type: ignore[arg-type,misc]
         (Measure("R@5", lambda retrieved, gold: 1, "Taken."), "the name 'R@5' is taken by one of ours"),
         (Measure("cases", lambda retrieved, gold: 1, "Taken."), "the name 'cases' is taken by one of ours"),
-        (lambda retrieved, gold: 1, r"a measure is a toolsearch_evals.measures.Measure\(.*\), not a function"),
+        (lambda retrieved, gold: 1, r"a measure is a toolsearch_evals.ranking.measures.Measure\(.*\), not a function"),
     ],
 )
 def test_a_measure_that_breaks_a_promise_is_told_which(measure: Measure, promise: str) -> None:
@@ -172,7 +172,7 @@ def write_set(folder: Path) -> None:
 
 MAIL = """
 from pathlib import Path
-from toolsearch_evals.cases import Case, Dataset
+from toolsearch_evals.data.cases import Case, Dataset
 
 FOLDER = Path(__file__).parent / "mail_files"
 TEXT = str(FOLDER)
@@ -288,7 +288,7 @@ def test_a_folder_is_read_even_if_a_data_set_of_that_name_is_installed(
 PLAIN = """
 from toolsearch import ToolCall
 from toolsearch.wires import openai_chat
-from toolsearch_evals.formats import FORMATS, WireFormat
+from toolsearch_evals.savings.formats import FORMATS, WireFormat
 
 class Plain:
     def tools_for(self, session):

@@ -10,11 +10,11 @@ import pytest
 
 from toolsearch import Catalog, Scored, SetupError, Tool, ToolIndex
 from toolsearch_evals.backends import open_backend
-from toolsearch_evals.cases import Case, Dataset, load
-from toolsearch_evals.forms import FORMS
-from toolsearch_evals.ranking import buckets, in_split, judge, ranking
-from toolsearch_evals.report import Report
-from toolsearch_evals.search_answers import AnswerReader
+from toolsearch_evals.data.cases import Case, Dataset, load
+from toolsearch_evals.ranking.answers import AnswerReader
+from toolsearch_evals.ranking.rank import buckets, in_split, judge, ranking
+from toolsearch_evals.reports.forms import FORMS
+from toolsearch_evals.reports.report import Report
 
 
 class Fixed:

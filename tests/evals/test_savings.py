@@ -9,14 +9,14 @@ import pytest
 
 from toolsearch import SetupError, ToolSearch
 from toolsearch.tokens import counter
-from toolsearch_evals.cases import Case, Dataset, load
-from toolsearch_evals.formats import FORMATS
-from toolsearch_evals.forms import as_json
-from toolsearch_evals.savings import SweepPlan, SweepResult, conversations_of, sweep
-from toolsearch_evals.savings_report import savings_report
-from toolsearch_evals.savings_rows import break_even
-from toolsearch_evals.scripted import PlayedConversation, answer, content_words, play
-from toolsearch_evals.spring import spring_report
+from toolsearch_evals.data.cases import Case, Dataset, load
+from toolsearch_evals.reports.forms import as_json
+from toolsearch_evals.savings.formats import FORMATS
+from toolsearch_evals.savings.report import savings_report
+from toolsearch_evals.savings.rows import break_even
+from toolsearch_evals.savings.scripted import PlayedConversation, answer, content_words, play
+from toolsearch_evals.savings.spring import spring_report
+from toolsearch_evals.savings.sweep import SweepPlan, SweepResult, conversations_of, sweep
 from toolsearch_evals.token_usage import TokenMeter, TokenUsage
 
 SMALL = SweepPlan(

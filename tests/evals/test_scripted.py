@@ -7,9 +7,9 @@ import pytest
 
 from toolsearch import Catalog, Scored, Tool, ToolSearch
 from toolsearch.tokens import counter
-from toolsearch_evals.cases import Case
-from toolsearch_evals.formats import FORMATS
-from toolsearch_evals.scripted import PlayedConversation, answer, play
+from toolsearch_evals.data.cases import Case
+from toolsearch_evals.savings.formats import FORMATS
+from toolsearch_evals.savings.scripted import PlayedConversation, answer, play
 from toolsearch_evals.token_usage import TokenMeter
 
 IDS = [f"desk/tool_{letter}" for letter in "abcdef"]

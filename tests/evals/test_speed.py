@@ -7,12 +7,19 @@ from typing import Any
 import pytest
 
 from toolsearch import SetupError
-from toolsearch_evals.cases import load
-from toolsearch_evals.engine_process import EngineMissing, EngineProcess, EngineUnfinished, write_tools
-from toolsearch_evals.engines import PUBLISHED_ENGINES, ChangingEngine, IndexEngine, open_engine, text_of, words_of
-from toolsearch_evals.import_cost import import_cost
-from toolsearch_evals.speed import speed
-from toolsearch_evals.speed_report import speed_report
+from toolsearch_evals.data.cases import load
+from toolsearch_evals.speed.engine_process import EngineMissing, EngineProcess, EngineUnfinished, write_tools
+from toolsearch_evals.speed.engines import (
+    PUBLISHED_ENGINES,
+    ChangingEngine,
+    IndexEngine,
+    open_engine,
+    text_of,
+    words_of,
+)
+from toolsearch_evals.speed.import_cost import import_cost
+from toolsearch_evals.speed.report import speed_report
+from toolsearch_evals.speed.timing import speed
 
 
 def test_engines_are_timed_in_the_same_run_and_by_wording() -> None:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from toolsearch.catalog.tools import Shown
 from toolsearch.tokens import ESTIMATE, counter
 from toolsearch.wires import anthropic, openai_chat
-from toolsearch_evals.cases import load
-from toolsearch_evals.formats import FORMATS
+from toolsearch_evals.data.cases import load
+from toolsearch_evals.savings.formats import FORMATS
 from toolsearch_evals.token_usage import TokenMeter, TokenUsage, pieces, tokenizer
 
 COUNTER = counter()

@@ -13,7 +13,7 @@ import pytest
 from toolsearch import Catalog, Tool, ToolSearch, find
 from toolsearch.errors import MissingExtra
 from toolsearch_evals.backends import open_backend
-from toolsearch_evals.cases import load
+from toolsearch_evals.data.cases import load
 from toolsearch_indexes import best
 from toolsearch_indexes.best import BestIndex
 

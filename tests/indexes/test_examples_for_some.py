@@ -9,7 +9,7 @@ import pytest
 from toolsearch import Catalog, find, tool
 from toolsearch.catalog.examples import ExampleEntry, Examples
 from toolsearch.search import open_index
-from toolsearch_evals.cases import Case, load
+from toolsearch_evals.data.cases import Case, load
 from toolsearch_indexes.document import EXAMPLES_COST, kept
 
 WORN = tool({"name": "set_mode", "description": "Set the mode."})

@@ -3,7 +3,7 @@
 import pytest
 
 from toolsearch.search.languages import is_english
-from toolsearch_evals.cases import load
+from toolsearch_evals.data.cases import load
 from toolsearch_indexes.encoders.multilingual import LANGUAGES
 
 ENGLISH, *OTHERS = LANGUAGES
