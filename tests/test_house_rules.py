@@ -49,7 +49,7 @@ MAY_IMPORT = {
     # the other packages
     "toolsearch_indexes":  "search protocols catalog schemas tokens support errors",
     "toolsearch_evals":    "toolsearch toolsearch_datasets wires testing search protocols events catalog schemas calls "
-                           "tokens settings support errors",
+                           "tokens settings cli support errors",
     "toolsearch_datasets": "",
 }  # fmt: skip
 
@@ -227,6 +227,7 @@ def test_the_core_needs_only_pydantic_and_the_standard_library_at_import(module:
         "toolsearch.cli.commands",
         "toolsearch.cli.enrich",
         "toolsearch.cli.learned",
+        "toolsearch.cli.model_options",
         "toolsearch.cli.output",
         "toolsearch.cli.tool_files",
     ):  # imported by `cli.main` alone, which names the extra when it cannot be

@@ -243,7 +243,7 @@ def test_what_a_build_left_out_is_said(install: Install, tmp_path: Path) -> None
     place = install("post", MAIL, datasets="mails = post_code:FOLDER\ngone = post_data:FOLDER\nmade = post_code:made")
     (place / "mail_files").mkdir()
     with pytest.raises(
-        SetupError, match=r"has no tools\.jsonl: .*If its source has the file, the build .* left it out"
+        SetupError, match=r"has no tools\.jsonl and .*If its source has the file, the build .* left it out"
     ):
         load("mails")
     with pytest.raises(SetupError, match=r"No module named 'post_data'\. Its package is installed without this module"):

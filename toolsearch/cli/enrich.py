@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +12,16 @@ import typer
 from toolsearch import Catalog, Settings, SetupError, Suggestion, Tool, ToolSearch
 from toolsearch.catalog.enrichment import enrich as ask_for_queries
 from toolsearch.catalog.examples import QUERIES, Examples
-from toolsearch.catalog.text_models import command, endpoint
+from toolsearch.cli.model_options import (
+    BASE_URL,
+    KEY_VARIABLE,
+    AskOption,
+    BaseUrlOption,
+    KeyOption,
+    ModelOption,
+    check_one_model,
+    model_asked,
+)
 from toolsearch.cli.output import (
     FormatOption,
     OutputForm,
@@ -46,24 +53,6 @@ Suggest = Annotated[
         "model, write queries for just these.",
     ),
 ]
-Ask = Annotated[
-    str | None,
-    typer.Option(
-        metavar="COMMAND",
-        help="A command that reads the prompt from standard input and prints the answer.",
-        show_default="none",
-    ),
-]
-Model = Annotated[
-    str | None,
-    typer.Option(
-        metavar="NAME",
-        help="Instead of --ask: a model behind an OpenAI-compatible chat endpoint.",
-        show_default="none",
-    ),
-]
-BaseUrl = Annotated[str, typer.Option(metavar="URL", help="The address of the endpoint.")]
-KeyVariable = Annotated[str, typer.Option(metavar="NAME", help="The environment variable that holds the key.")]
 Queries = Annotated[int, typer.Option(min=1, max=QUERIES, help="How many queries to write for each tool.")]
 
 
@@ -74,10 +63,10 @@ def enrich(
     suggested: Suggest = False,
     index: IndexOption = None,
     form: FormatOption = OutputForm.text,
-    ask: Ask = None,
-    model: Model = None,
-    base_url: BaseUrl = "https://api.openai.com/v1",
-    key_variable: KeyVariable = "OPENAI_API_KEY",
+    ask: AskOption = None,
+    model: ModelOption = None,
+    base_url: BaseUrlOption = BASE_URL,
+    key_variable: KeyOption = KEY_VARIABLE,
     queries: Queries = 3,
 ) -> None:
     """Ask a model for requests that each tool could meet, and write them to a file for you to review.
@@ -87,8 +76,7 @@ def enrich(
     The exit code is 1 if some tool got no query.
     """
     if not suggested or ask is not None or model is not None:
-        if (ask is None) == (model is None):
-            raise SetupError("say what to ask: pass either --ask 'a command' or --model a-name")
+        check_one_model(ask, model)
         if out is None:
             raise SetupError("say where to write the queries: pass --out FILE")
     catalog = catalog_of(tools)
@@ -99,25 +87,13 @@ def enrich(
         chosen = [catalog[each.tool] for each in suggestions]
     problems: Mapping[str, str] = {}
     if out is not None and (ask is not None or model is not None):
-        if ask is not None:
-            model_call, by = _program(ask)
-        else:
-            model_call, by = endpoint(str(model), base_url=base_url, key=os.environ.get(key_variable, "")), str(model)
+        model_call, by = model_asked(ask, model, base_url, key_variable)
         done, problems = _write(chosen, out, model_call, by, queries)
         (warn if form is OutputForm.json else show_folded)(done)  # JSON stays alone on standard output
     for tool_id, problem in problems.items():
         warn(f"{tool_id}: {problem}")
     warn_of_unread(catalog)
     raise typer.Exit(1 if problems else 0)
-
-
-def _program(ask: str) -> tuple[Callable[[str], str], str]:
-    """The function that runs a command, and the command's name."""
-    try:
-        words = shlex.split(ask)
-    except ValueError as error:
-        raise SetupError(f"--ask {ask!r} is not a command: {error}") from None
-    return command(words), words[0]
 
 
 def _write(

@@ -17,7 +17,16 @@ from rich.text import Text
 from toolsearch import SetupError, open_index
 from toolsearch.catalog import Examples
 from toolsearch_evals.cli.terminal import show
-from toolsearch_evals.data.cases import Dataset, dataset_names, load, only, read_samples, require_gold, unknown_dataset
+from toolsearch_evals.data.cases import (
+    Dataset,
+    dataset_names,
+    is_case_file,
+    load,
+    only,
+    read_samples,
+    require_gold,
+    unknown_dataset,
+)
 from toolsearch_evals.reports.forms import FORMS, write
 from toolsearch_evals.reports.report import Report
 from toolsearch_evals.savings.sweep import Mode
@@ -29,6 +38,7 @@ __all__ = [
     "FormatOption",
     "OutOption",
     "OutputWeightOption",
+    "OwnToolsOption",
     "Preset",
     "RecognisedOption",
     "ReportForm",
@@ -81,7 +91,8 @@ DataOption = Annotated[
     list[Path] | None,
     typer.Option(
         "--data",
-        help="A data set of your own: a folder with tools.jsonl and cases; may be repeated.",
+        help="A data set of your own: a folder, a file of tools and perhaps one of cases after it, or a public set as "
+        "FORM:FOLDER; may be repeated.",
         show_default=False,
     ),
 ]
@@ -91,6 +102,17 @@ DatasetOption = Annotated[
         "--dataset",
         help="A data set by name, one that ships or that a package installs; may be repeated.",
         show_default="commons, without --data",
+    ),
+]
+
+
+OwnToolsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--tools",
+        metavar="FILE",
+        help="A file or folder of tools of your own, as `toolsearch search --tools` reads; may be repeated.",
+        show_default="none",
     ),
 ]
 
@@ -180,12 +202,17 @@ def read_sizes(sizes: str) -> list[int]:
 
 def read_sets(folders: Sequence[Path] | None, names: Sequence[str] | None) -> list[Dataset]:
     """The data sets asked for; `commons` if none is."""
-    sources: list[str | Path] = [*(names or ()), *(folders or ())]
     known = dataset_names()
     for name in names or ():
         if name not in known:
             raise unknown_dataset(name)
-    return [each for source in sources or ["commons"] for each in load(source)]
+    pairs: list[tuple[str | Path, Path | None]] = [(name, None) for name in names or ()]
+    for source in folders or ():
+        if pairs and pairs[-1][1] is None and is_case_file(source) and Path(pairs[-1][0]).is_file():
+            pairs[-1] = pairs[-1][0], source  # `--data tools.json --data cases.jsonl`
+        else:
+            pairs.append((source, None))
+    return [each for source, cases in pairs or [("commons", None)] for each in load(source, cases=cases)]
 
 
 def read_labelled_sets(
@@ -196,7 +223,13 @@ def read_labelled_sets(
     for each in found:
         if not each.cases:
             place = each.key if each.folder is None else str(each.folder)
-            raise SetupError(f"{place!r} has no labelled case: it needs a cases.jsonl with one case a line")
+            if each.empty_drafts:
+                raise SetupError(f"{place!r} has no case yet, only drafts without a query: write some of them first")
+            raise SetupError(
+                f"{place!r} has no labelled case: it needs a cases.jsonl with one case a line. "
+                "`toolsearch eval init TOOLS --out FOLDER` drafts one; "
+                "`toolsearch eval savings --tools TOOLS` needs none"
+            )
         require_gold(each)
     return found if samples is None else only(found, read_samples(samples))
 

@@ -14,6 +14,7 @@ from toolsearch_evals.cli.options import (
     DatasetOption,
     FormatOption,
     OutOption,
+    OwnToolsOption,
     ReportForm,
     SamplesOption,
     Split,
@@ -45,6 +46,7 @@ def ranking(
     *,
     data: DataOption = None,
     dataset: DatasetOption = None,
+    tools: OwnToolsOption = None,
     index: Annotated[list[str] | None, index_option("auto, which is hybrid or keyword")] = None,
     split: SplitOption = Split.all,
     samples: SamplesOption = None,
@@ -62,7 +64,8 @@ def ranking(
     form: FormatOption = ReportForm.table,
 ) -> None:
     """Measure how well indexes rank the labelled tools, and how often they answer requests that no tool can meet."""
-    loaded = with_examples(read_labelled_sets(data, dataset, samples), examples, own=enriched)
+    folders = [*(data or ()), *map(Path, tools or ())]
+    loaded = with_examples(read_labelled_sets(folders, dataset, samples), examples, own=enriched)
     names = index or [default_index()]
     total = len(names) * sum(len(in_split(each.cases, split)) for each in loaded)
     with progress(total, error_console()) as tick:

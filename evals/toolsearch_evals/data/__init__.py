@@ -1,7 +1,9 @@
 """What is measured with: cases, that is requests with the tools that meet them, and the tools.
 
-cases    labelled cases and their tools, read from a folder      check   what is wrong with a data set
-derive   larger catalogs, made up from a given one and marked as derived
+cases    labelled cases and their tools, read from files       check   what is wrong with a data set
+files    lines of JSON, and definitions in any form            notes   what a reader of a report must know about them
+drafts   cases for one's own tools, to be edited               derive  larger catalogs, made up and marked as derived
+public_sets, public_forms   public research sets, from the folders that their authors publish
 argument_maker   arguments that a tool accepts
 """
 

@@ -3,11 +3,12 @@
 Two forms are read. Ours has `tools.jsonl` and `cases.jsonl`, and tool ids are "server/name" (see a set's CARD.md). That
 of public research sets has `tools.jsonl` with names that are unique in the set, and any number of `queries*.jsonl` with
 "id", "query", "gold" and perhaps "gold_groups"; the unique name is the id, and `native_name` is the tool's own name.
+The tools may also stand in another file, in any form that `Catalog` reads, and the sets of `public_forms` in their own.
 """
 
 from __future__ import annotations
 
-import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +19,8 @@ from typing import Any
 import toolsearch_datasets
 from toolsearch import Catalog, DefinitionError, SetupError, Tool, tool
 from toolsearch.catalog import Examples
+from toolsearch_evals.data.files import read_definitions, read_json, read_lines, read_text
+from toolsearch_evals.data.public_forms import FORMS, form_of, read_public
 from toolsearch_evals.installed import installed_points, load_point, named
 
 __all__ = [
@@ -27,7 +30,9 @@ __all__ = [
     "Groups",
     "dataset_names",
     "distinct",
+    "is_case_file",
     "load",
+    "near_names",
     "only",
     "read_samples",
     "require_gold",
@@ -45,7 +50,8 @@ class Case:
     `gold` has a group for each capability that is needed; a group holds tool ids, and any one of those tools will do.
     Without groups, no tool can do it. A group that is there twice is one need; `repeated` are those. `steps` are short
     queries, one for each group. `wording` is "user" or "agent", `split` "train", "dev" or "test"; each is empty where
-    the set does not say. `language` is that of the query, a code such as "en" or "pt-br".
+    the set does not say. `language` is that of the query, a code such as "en" or "pt-br". A `draft` was made by a
+    command, and nobody has reviewed it.
     """
 
     id: str
@@ -56,6 +62,7 @@ class Case:
     steps: tuple[str, ...] = ()
     split: str = ""
     language: str = "en"
+    draft: bool = False
     repeated: Groups = field(default=(), init=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -82,7 +89,8 @@ def distinct(gold: Iterable[Sequence[str]]) -> Groups:
 class Dataset:
     """Definitions as they stand in the file, and cases over them; `key` is what a sample calls the set.
 
-    `enriched` are example queries that its catalog gets in addition to the tools; None adds none.
+    `enriched` are example queries that its catalog gets in addition to the tools; None adds none. `empty_drafts` counts
+    the drafts without a query, which are no cases yet. `notes` are sentences on what was not read.
     """
 
     name: str
@@ -92,6 +100,8 @@ class Dataset:
     key: str = ""  # "name/cases" if not given
     ids_are_names: bool = False
     enriched: Examples | None = None
+    empty_drafts: int = 0
+    notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "key", self.key or f"{self.name}/cases")
@@ -127,11 +137,13 @@ def dataset_names() -> list[str]:
     return list(dict.fromkeys([*toolsearch_datasets.names(), *(point.name for point in installed_points(GROUP))]))
 
 
-def load(source: str | Path) -> list[Dataset]:
-    """The data sets behind a name or a folder: one, or one for each `queries*.jsonl` in it.
+def load(source: str | Path, *, cases: Path | None = None) -> list[Dataset]:
+    """The data sets behind a name, a folder or a file: one, or one for each `queries*.jsonl` in a folder.
 
-    A name is that of a data set that ships or, as a str, that a package installs. Raises `SetupError` naming the file
-    and line for what cannot be read, and the package for what it installs and cannot be used.
+    A name is that of a data set that ships or, as a str, that a package installs. A file holds tools; its `cases` are
+    those of the file given, else of the `cases.jsonl` beside it. "bfcl:FOLDER" reads a public set in its own form; a
+    folder that has no tools is read in the form that its files give away. Raises `SetupError` naming the file and line
+    for what cannot be read, and the package for what it installs and cannot be used.
     """
     name = str(source)
     points = [point for point in installed_points(GROUP) if point.name == source]
@@ -143,9 +155,13 @@ def load(source: str | Path) -> list[Dataset]:
         raise SetupError(f"several packages install a data set {name!r}: remove all but one")
     if points:
         return _installed(points[0])
+    if (prefixed := re.fullmatch(r"([a-z]{2,}):(.+)", name)) and not Path(source).exists():
+        return [_public_set(prefixed[1], Path(prefixed[2]))]
+    if Path(source).is_file():
+        return [_from_file(Path(source), cases)]
     if not Path(source).is_dir():
         raise SetupError(f"there is no data set and no folder {name!r}; {_known_names()}")
-    return _read_folder(Path(source), Path(source).name)
+    return _read_folder(Path(source), Path(source).resolve().name)
 
 
 def unknown_dataset(name: str) -> SetupError:
@@ -181,30 +197,71 @@ def _installed(point: EntryPoint) -> list[Dataset]:
 
 
 def _read_folder(folder: Path, name: str) -> list[Dataset]:
-    if not (folder / "tools.jsonl").is_file():
-        raise SetupError(f"the folder {str(folder)!r} has no tools.jsonl: it needs one definition a line")
-    definitions = tuple(_lines(folder / "tools.jsonl", needed=("name",)))
-    if (folder / "cases.jsonl").is_file():
-        cases = tuple(_case(line) for line in _lines(folder / "cases.jsonl", needed=("id", "query", "gold")))
-        return [Dataset(name, definitions, cases, folder, f"{name}/cases")]
-    files = sorted(folder.glob("queries*.jsonl"), key=lambda file: file.stem)
+    tools = next((file for end in ("jsonl", "json", "ndjson") if (file := folder / f"tools.{end}").is_file()), None)
+    queries = sorted(folder.glob("queries*.jsonl"), key=lambda file: file.stem)
+    is_whole = tools is not None and ((folder / "cases.jsonl").is_file() or queries)
+    if not is_whole and (form := form_of(folder)) is not None:
+        return [_public_set(form, folder)]
+    if tools is None:
+        raise SetupError(
+            f"the folder {str(folder)!r} has no tools.jsonl and no tools.json, and is not in the form of a public set "
+            f"({', '.join(form.title for form in FORMS.values())})"
+        )
+    if (folder / "cases.jsonl").is_file() or (tools.suffix != ".jsonl" and not queries):
+        return [_from_file(tools, None, name)]
+    definitions = tuple(read_lines(tools, needed=("name",)))
     sets = []
-    for file in files:
-        cases = tuple(_research_case(line, file.stem) for line in _lines(file, needed=("id", "query", "gold")))
+    for file in queries:
+        cases = tuple(_research_case(line, file.stem) for line in read_lines(file, needed=("id", "query", "gold")))
         key = f"{name}/{file.stem}"
         sets.append(Dataset(name if file.stem == "queries" else key, definitions, cases, folder, key, True))
     return sets or [Dataset(name, definitions, (), folder, f"{name}/queries", True)]
 
 
+def _from_file(tools: Path, cases: Path | None, name: str = "") -> Dataset:
+    """Our form: a file of tools, and one of cases."""
+    beside = tools.parent / "cases.jsonl"
+    file = cases or (beside if beside.is_file() and beside != tools else None)
+    if tools.name == "cases.jsonl":
+        raise SetupError(f"{str(tools)!r} has cases; name the file of their tools, or the folder of both")
+    definitions = tuple(read_lines(tools, needed=("name",))) if tools.name == "tools.jsonl" else read_definitions(tools)
+    lines = read_lines(file, needed=("id", "query", "gold")) if file else []
+    made = [_case(line) for line in lines]
+    kept = tuple(case for case in made if case.query.strip())
+    folder = tools.parent if file in (None, beside) else None
+    return Dataset(name or tools.stem, definitions, kept, folder, empty_drafts=len(made) - len(kept))
+
+
+def is_case_file(file: Path) -> bool:
+    """Whether a file has cases: whether its first line is an object with a query."""
+    if file.suffix != ".jsonl" or not file.is_file():
+        return False
+    first = next((line for line in read_text(file).split("\n") if line.strip()), "")
+    return bool(re.match(r"\s*\{", first)) and '"query"' in first and '"gold"' in first
+
+
+def _public_set(form: str, folder: Path) -> Dataset:
+    read = read_public(form, folder)
+    cases = tuple(_research_case({"gold": (), **row}, form) for row in read.rows)
+    return Dataset(form, read.definitions, cases, None, f"{form}/queries", True, notes=read.notes)
+
+
 def require_gold(dataset: Dataset) -> None:
     """Raises `SetupError` for a case whose gold is no tool of the set: its score would say nothing about the search."""
-    known = {tool.id for tool in dataset.catalog()}
+    catalog = dataset.catalog()
     for case in dataset.cases:
         for name in (name for group in case.gold for name in group):
-            if name not in known:
+            if name not in catalog:
                 raise SetupError(
                     f"the case {case.id!r} of {dataset.key!r} needs {name!r}, which is not a tool of the set"
+                    f"{near_names(name, catalog)}"
                 )
+
+
+def near_names(name: str, catalog: Catalog) -> str:
+    """The end of a sentence about a name that no tool has: the tools that may be meant."""
+    own = [tool.id for tool in catalog.named(name)] or [tool.id for tool in catalog.near(name)]
+    return f"; did you mean {' or '.join(map(repr, own))}?" if own else ""
 
 
 def only(datasets: Iterable[Dataset], samples: Mapping[str, Sequence[str]] | Sequence[str]) -> list[Dataset]:
@@ -230,12 +287,7 @@ def only(datasets: Iterable[Dataset], samples: Mapping[str, Sequence[str]] | Seq
 
 def read_samples(file: Path) -> dict[str, list[str]] | list[str]:
     """A sample from a JSON file: {"set/queries": [ids], …}, or a list of ids."""
-    try:
-        read = json.loads(file.read_text("utf-8"))
-    except FileNotFoundError:
-        raise SetupError(f"there is no file {str(file)!r}") from None
-    except ValueError as error:
-        raise SetupError(f"{str(file)!r} is not valid JSON: {error}") from None
+    read = read_json(file)
     lists = list(read.values()) if isinstance(read, dict) else [read]
     if not all(isinstance(ids, list) and all(isinstance(i, str) for i in ids) for ids in lists):
         raise SetupError(f'{str(file)!r} must hold a list of ids, or {{"set/queries": [ids]}}')
@@ -253,15 +305,22 @@ def _case(line: Mapping[str, Any]) -> Case:
         steps=tuple(line.get("steps", ())),
         split=line.get("split", ""),
         language=str(line.get("language", "en")),
+        draft=line.get("draft") is True,
     )
 
 
 def _research_case(line: Mapping[str, Any], stem: str) -> Case:
     gold = _groups(line.get("gold_groups") or line["gold"])
     kind = "unanswerable" if not gold else "multi" if len(distinct(gold)) > 1 else "single"
-    wording = "agent" if stem.endswith("_agent") else ""
-    language = str(line.get("language", "en"))
-    return Case(id=line["id"], query=line["query"], gold=gold, kind=kind, wording=wording, language=language)
+    return Case(
+        id=line["id"],
+        query=line["query"],
+        gold=gold,
+        kind=kind,
+        wording="agent" if stem.endswith("_agent") else line.get("wording", ""),
+        split=line.get("split", ""),
+        language=str(line.get("language", "en")),
+    )
 
 
 def _groups(gold: Any) -> Groups:
@@ -271,30 +330,3 @@ def _groups(gold: Any) -> Groups:
     if isinstance(gold, str):
         gold = [gold]
     return tuple((group,) if isinstance(group, str) else tuple(group) for group in gold)
-
-
-def _lines(file: Path, needed: Sequence[str]) -> list[dict[str, Any]]:
-    lines = []
-    try:
-        whole = file.read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise SetupError(f"{str(file)!r} cannot be read as UTF-8 text: {error}") from None
-    for number, text in enumerate(whole.split("\n"), 1):
-        if not text.strip():
-            continue
-        try:
-            line = json.loads(text)
-        except ValueError as error:
-            raise SetupError(f"{str(file)!r}, line {number}, is not valid JSON: {error}") from None
-        if not isinstance(line, dict):
-            raise SetupError(f"{str(file)!r}, line {number}, is not a JSON object")
-        if missing := [key for key in needed if key not in line]:
-            raise SetupError(f"{str(file)!r}, line {number}, has no {missing[0]!r}")
-        for key in ("id", "query"):
-            if key in needed and not (isinstance(line[key], str) and line[key].strip()):
-                raise SetupError(f"{str(file)!r}, line {number}: the {key!r} must be text, not {line[key]!r}")
-        lines.append(line)
-    ids = [line["id"] for line in lines] if "id" in needed else []
-    if twice := [i for i, times in Counter(ids).items() if times > 1]:
-        raise SetupError(f"{str(file)!r} has the id {twice[0]!r} {ids.count(twice[0])} times; each case counts once")
-    return lines

@@ -9,7 +9,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 import toolsearch_datasets
-from toolsearch_evals.data.cases import Dataset
+from toolsearch_evals.data.cases import Dataset, near_names
+from toolsearch_evals.data.files import read_text
 from toolsearch_evals.reports.report import counted
 
 __all__ = ["problems"]
@@ -17,7 +18,7 @@ __all__ = ["problems"]
 LEAST_UNANSWERABLE = 0.1  # of the cases; fewer would hide a ranker that always returns something
 LEAST_OF_A_KIND = 10  # cases
 _KINDS = ("lexical", "paraphrase", "typo", "identifier", "parameter", "multi", "single", "unanswerable")
-_FIELDS = ("id", "query", "gold", "kind", "wording", "steps", "split", "language", "note")
+_FIELDS = ("id", "query", "gold", "kind", "wording", "steps", "split", "language", "note", "draft")
 _LANGUAGE = re.compile(r"[a-z]{2,3}(-[a-z0-9]{2,8})*")
 
 
@@ -27,6 +28,7 @@ def problems(dataset: Dataset) -> list[str]:
         *_tools(dataset),
         *_examples(dataset),
         *_cases(dataset),
+        *_drafts(dataset),
         *_fields(dataset),
         *_shares(dataset),
         *_manifest(dataset),
@@ -53,7 +55,7 @@ def _examples(dataset: Dataset) -> Iterator[str]:
 
 
 def _cases(dataset: Dataset) -> Iterator[str]:
-    known = {tool.id for tool in dataset.catalog()}
+    catalog = dataset.catalog()
     for case_id, times in Counter(case.id for case in dataset.cases).items():
         if times > 1:
             yield f"the case id {case_id!r} is used {times} times"
@@ -67,7 +69,9 @@ def _cases(dataset: Dataset) -> Iterator[str]:
             if not group:
                 yield f"case {case.id!r} has an empty group in its gold"
             yield from (
-                f"case {case.id!r} names {i!r}, which is not a tool of the set" for i in group if i not in known
+                f"case {case.id!r} names {i!r}, which is not a tool of the set{near_names(i, catalog)}"
+                for i in group
+                if i not in catalog
             )
         for group in case.repeated:
             yield f"case {case.id!r} has {' or '.join(map(repr, group))} twice in its gold; it counts once"
@@ -88,12 +92,22 @@ def _cases(dataset: Dataset) -> Iterator[str]:
             yield f"case {case.id!r} has the language {case.language!r}; it is a code such as 'en' or 'pt-br'"
 
 
+def _drafts(dataset: Dataset) -> Iterator[str]:
+    drafts = sum(case.draft for case in dataset.cases)
+    if drafts:
+        of = f"{drafts} of {counted(len(dataset.cases), 'case')}"
+        state = "is an unreviewed draft" if drafts == 1 else "are unreviewed drafts"
+        yield f'{of} {state}: read each, correct it, and take "draft" out of its line'
+    if dataset.empty_drafts:
+        yield f"{counted(dataset.empty_drafts, 'draft')} without a query: write one, or delete the line"
+
+
 def _fields(dataset: Dataset) -> Iterator[str]:
     """Fields of cases.jsonl that are not read, such as a misspelt one."""
     file = dataset.folder and dataset.folder / "cases.jsonl"
     if not file or not file.is_file():
         return
-    for number, line in enumerate(file.read_text("utf-8").split("\n"), 1):
+    for number, line in enumerate(read_text(file).split("\n"), 1):
         for name in json.loads(line) if line.strip() else ():
             if name not in _FIELDS:
                 yield f"cases.jsonl, line {number}, has the unknown field {name!r}; known are {', '.join(_FIELDS)}"

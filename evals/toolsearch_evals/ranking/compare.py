@@ -10,7 +10,7 @@ from typing import Any
 from toolsearch import SetupError
 from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.data.cases import Case, Dataset
-from toolsearch_evals.data.derive import derived_notes
+from toolsearch_evals.data.notes import data_notes
 from toolsearch_evals.ranking.measures import MEASURES, JudgedCase, Measure, bootstrap, mean, score_of
 from toolsearch_evals.ranking.rank import buckets, in_split, judge
 from toolsearch_evals.reports.report import Column, Report, ReportTable
@@ -63,7 +63,7 @@ def compare(
         parts.insert(0, (f"all of {len(by_set)} sets", "all", scored))
     rows = [{"dataset": name} | _row(bucket, of, measure) for name, bucket, of in parts for measure in COMPARED]
     parameters = {"data sets": [d.key for d in datasets], "indexes": list(names), "split": split}
-    return _compare_report(rows, pairs, names, parameters, derived_notes(datasets))
+    return _compare_report(rows, pairs, names, parameters, data_notes(datasets))
 
 
 def _pairs(dataset: Dataset, one: str, other: str, split: str, tick: Tick) -> Iterator[_Pair]:

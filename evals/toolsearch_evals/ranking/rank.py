@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from toolsearch import Catalog, SetupError, ToolIndex, find
 from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.data.cases import Case, Dataset
-from toolsearch_evals.data.derive import derived_notes
+from toolsearch_evals.data.notes import data_notes
 from toolsearch_evals.ranking.answers import AnswerReader
 from toolsearch_evals.ranking.measure_plugins import further_measures
 from toolsearch_evals.ranking.measures import MEASURES, JudgedCase, Measure, coverage, mean, recall, summarise
@@ -102,7 +102,7 @@ def ranking(
     parameters: dict[str, Any] = {"data sets": [d.key for d in datasets], "indexes": labels, "split": split}
     if enriched := sum(len(d.enriched or ()) for d in datasets):
         parameters["tools with example queries"] = enriched
-    return ranking_report(means + rows, multi, quarantined, parameters, derived_notes(datasets), further=further)
+    return ranking_report(means + rows, multi, quarantined, parameters, data_notes(datasets), further=further)
 
 
 def buckets(of: Sequence[T], case_of: Callable[[T], Case]) -> list[tuple[str, list[T]]]:
