@@ -5,7 +5,10 @@ import csv
 import io
 import json
 import re
+from base64 import b64encode
 from dataclasses import replace
+from hashlib import sha256
+from html import escape
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -13,10 +16,12 @@ import pytest
 
 import toolsearch_evals
 from toolsearch import SetupError
+from toolsearch.layers import PRICES
 from toolsearch_evals.data.cases import load
-from toolsearch_evals.reports.chart import Chart, ChartLine, svg
+from toolsearch_evals.reports.chart import TONES, Chart, ChartLine, svg
 from toolsearch_evals.reports.forms import FORMS, write
-from toolsearch_evals.reports.report import Column, Report, ReportTable, environment, shown
+from toolsearch_evals.reports.report import Card, Column, Detail, Details, Report, ReportTable, Said, environment, shown
+from toolsearch_evals.reports.waterfall import Step, Waterfall, waterfall_svg
 from toolsearch_evals.savings.report import savings_report
 from toolsearch_evals.savings.sweep import SweepPlan, sweep
 
@@ -66,32 +71,197 @@ def hostile() -> Report:
     table = ReportTable(
         HOSTILE, (Column("a", HOSTILE), Column("b", "b", "share")), [{"a": HOSTILE, "b": -0.5}], HOSTILE
     )
-    chart = Chart(HOSTILE, HOSTILE, HOSTILE, (ChartLine(HOSTILE, ((1, 1), (10, 10)), 1),), ((5, HOSTILE),))
-    return Report("k", HOSTILE, (HOSTILE,), {HOSTILE: HOSTILE}, (table,), (HOSTILE,), (HOSTILE,), (chart,))
+    line = ChartLine(HOSTILE, ((1, 1), (10, 10)), 1)
+    chart = Chart(HOSTILE, HOSTILE, HOSTILE, (line,), ((5, HOSTILE),), x_unit=HOSTILE, choices=((HOSTILE, HOSTILE),))
+    other = replace(chart, choices=((HOSTILE, f"{HOSTILE} 2"),))
+    fall = Waterfall(HOSTILE, (HOSTILE, HOSTILE), (Step(HOSTILE, (1, 2)),), HOSTILE, choices=((HOSTILE, HOSTILE),))
+    return Report(
+        "k",
+        HOSTILE,
+        (HOSTILE,),
+        {HOSTILE: HOSTILE},
+        (table,),
+        (HOSTILE,),
+        (HOSTILE,),
+        (chart, other),
+        cards=(Card(HOSTILE, HOSTILE, HOSTILE),),
+        waterfalls=(fall,),
+        cases=(Details(HOSTILE, (Detail(HOSTILE, ((HOSTILE, HOSTILE),), (Said(HOSTILE, HOSTILE),)),), HOSTILE),),
+    )
 
 
 def test_the_page_is_well_formed_and_loads_nothing(report: Report) -> None:
     page = FORMS["html"](report)
     tags = Strict.read(page).seen
     assert not re.search(r"https?:|//|@import|url\(", page.replace("<!doctype html>", ""))
-    assert {tag for tag, _ in tags}.isdisjoint({"script", "link", "img", "iframe", "object", "embed"})
-    assert all(not {"src", "href", "xlink:href", "onload", "onclick"} & attrs.keys() for _, attrs in tags)
+    assert {tag for tag, _ in tags}.isdisjoint({"link", "img", "iframe", "object", "embed", "form", "base"})
+    assert all(not {"src", "xlink:href", "onload", "onclick", "style"} & attrs.keys() for _, attrs in tags)
+    assert all(attrs.get("href", "#").startswith("#") for _, attrs in tags)
     assert "prefers-color-scheme:dark" in page
     assert 'name="viewport"' in page
 
 
+def test_only_the_script_of_the_page_may_run() -> None:
+    """Its hash is in the policy, which allows nothing else; what a definition says is in no script."""
+    page = FORMS["html"](hostile())
+    scripts = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
+    styles = re.findall(r"<style>(.*?)</style>", page, re.DOTALL)
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', page)
+    hashes = [f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'" for text in (*styles, *scripts)]
+    assert policy.split("; ") == [
+        "default-src 'none'",
+        f"style-src {hashes[0]}",
+        f"script-src {hashes[1]}",
+        "base-uri 'none'",
+        "form-action 'none'",
+    ]
+    assert len(hashes) == 2
+    assert page.index("Content-Security-Policy") < page.index("<style>")
+    assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|eval\(|Function\(", scripts[0])
+
+
 def test_the_page_and_markdown_escape_everything() -> None:
     page = FORMS["html"](hostile())
-    assert "<script" not in page
-    assert "script" not in {tag for tag, _ in Strict.read(page).seen}
+    assert page.count("alert(1)") == page.count("&lt;script&gt;alert(1)&lt;/script&gt;") > 20
+    assert [tag for tag, _ in Strict.read(page).seen].count("script") == 1
     markdown = FORMS["md"](hostile())
     assert r"&lt;script>alert(1)&lt;/script> \|" in markdown
+    assert "<script" not in re.sub(r"^    .*$", "", markdown, flags=re.MULTILINE)  # what is indented is code
+
+
+def test_a_page_holds_less_than_500_kb_and_says_what_is_left_out() -> None:
+    rows = [{"a": f"{at} " + "x" * 2_000, "b": 0.5} for at in range(2_000)]
+    table = ReportTable("long", (Column("a", "a"), Column("b", "b", "share")), rows)
+    chart = Chart("many", "x", "y", tuple(ChartLine(f"line {at}", ((1, 1), (10, 10)), at) for at in range(900)))
+    case = Detail("case", (("query", "x" * 9_000),), (Said("user", "x" * 9_000),) * 30)
+    page = FORMS["html"](
+        replace(hostile(), tables=(table,), charts=(chart,) * 9, cases=(Details("worst", (case,) * 50),))
+    )
+    Strict.read(page)
+    assert len(page.encode()) < 500_000
+    assert re.search(r"[\d,]+ more rows would make the page too large", page)
+    assert re.search(r"\d+ charts more would make the page too large", page)
+    assert "50 more cases would make the page too large" in page
+    assert "more characters)" in page
+    assert json.loads(FORMS["json"](replace(hostile(), tables=(table,))))["tables"][0]["rows"] == rows
+
+
+def test_a_lone_surrogate_or_a_null_does_not_break_any_form(tmp_path: Path) -> None:
+    odd = "\ud800 and \x00 \u202e"
+    table = ReportTable(odd, (Column("a", odd),), [{"a": odd}])
+    write(replace(hostile(), title=odd, tables=(table,)), tmp_path)
+    for form in FORMS:
+        assert "? and " in (tmp_path / f"report.{form}").read_text("utf-8") or form == "json"
+
+
+def test_cards_and_cases_are_in_every_form_but_the_csv() -> None:
+    cases = Details("Worst cases", (Detail("case 1", (("needed", "a/b"),), (Said("user", "do <it>"),)),), "Why.")
+    report = replace(hostile(), cards=(Card("saved", "87 %", "n = 5"),), cases=(cases,))
+    page, markdown, told = FORMS["html"](report), FORMS["md"](report), json.loads(FORMS["json"](report))
+    assert '<dt>saved</dt><dd class="value">87 %</dd><dd class="sure">n = 5</dd>' in page
+    assert '<li class="user"><b>user</b><pre>do &lt;it&gt;</pre></li>' in page
+    assert "- saved: 87 % (n = 5)" in markdown
+    assert "### case 1\n\n- needed: a/b\n\nuser:\n\n    do <it>\n" in markdown
+    assert told["cards"] == [{"label": "saved", "value": "87 %", "note": "n = 5"}]
+    assert told["cases"][0]["each"][0]["said"] == [{"who": "user", "text": "do <it>"}]
+    assert FORMS["csv"](report) == FORMS["csv"](hostile())
+
+
+def test_charts_that_differ_in_a_choice_share_one_switch(report: Report) -> None:
+    page = FORMS["html"](report)
+    assert re.findall(r"<legend>([^<]+)", page) == ["wire", "scale"]
+    assert re.findall(r'<figure data-c data-c0="([^"]+)"', page) == ["openai_chat"] * 4 + ["anthropic"] * 4
+    assert page.count('data-c1="log"') == page.count('data-c1="linear"') == 8
+    one = replace(report, charts=tuple(replace(each, scales=("log",)) for each in report.charts[:4]))
+    assert "<legend>" not in FORMS["html"](one)
+
+
+def test_every_chart_has_its_values_as_a_table(report: Report) -> None:
+    page = FORMS["html"](report)
+    assert page.count('<details class="values">') == len(report.charts) + len(report.waterfalls)
+    for chart in report.charts:
+        assert len(chart.rows()) == 3
+        assert all(f"<td>{escape(cell)}</td>" in page for row in chart.rows() for cell in row)
+
+
+def test_a_table_and_a_section_can_be_found_by_assistive_technology(report: Report) -> None:
+    """One h1, no level left out, every table with a caption and column heads, every link to a place on the page."""
+    page = FORMS["html"](report)
+    seen = Strict.read(page).seen
+    levels = [int(tag[1]) for tag, _ in seen if re.fullmatch(r"h\d", tag)]
+    assert levels.count(1) == 1
+    assert set(levels) == {1, 2}
+    tags = [tag for tag, _ in seen]
+    assert tags.count("table") == tags.count("caption")
+    assert all(attrs.get("scope") == "col" for tag, attrs in seen if tag == "th")
+    ids = [attrs["id"] for _, attrs in seen if "id" in attrs]
+    assert len(ids) == len(set(ids))
+    named = [attrs["href"] for _, attrs in seen if "href" in attrs]
+    assert len(named) > 5
+    assert {f"#{each}" for each in ids} >= set(named)
+    assert not [
+        attrs for tag, attrs in seen if tag == "svg" and "aria-label" not in attrs and "aria-hidden" not in attrs
+    ]
+
+
+def test_colours_can_be_told_from_the_paper() -> None:
+    """WCAG: 4.5 for text, 3 for lines, in light, in dark and on paper; each line has a dash of its own."""
+    style = (PACKAGE / "reports" / "page.css").read_text("utf-8")
+    palettes = re.findall(r":root\{[^}]+\}", style)
+    assert len(palettes) == 3
+    for palette in palettes:
+        colours = dict(re.findall(r"--(\w+):(#[0-9a-f]+)", palette))
+        for name, ground, least in (
+            ("ink", "paper", 7), ("soft", "paper", 4.5), ("soft", "wash", 4.5), ("t5", "paper", 4.5),
+            ("t1", "paper", 4.5), ("edge", "paper", 3), *((f"t{at}", "paper", 3) for at in range(TONES)),
+        ):  # fmt: skip
+            assert contrast(colours[name], colours[ground]) >= least, (name, ground)
+    dashes = [re.findall(rf"\.line\.tone{at}\{{stroke-dasharray:([\d ]+)", style) for at in range(TONES)]
+    assert len({str(dash) for dash in dashes}) == TONES
+    assert "transition" not in style
+    assert "animation" not in style
+
+
+def contrast(one: str, other: str) -> float:
+    """The contrast ratio of WCAG 2."""
+
+    def light(colour: str) -> float:
+        digits = colour[1:] if len(colour) == 7 else "".join(2 * digit for digit in colour[1:])
+        parts = [int(digits[at : at + 2], 16) / 255 for at in (0, 2, 4)]
+        red, green, blue = (p / 12.92 if p <= 0.04045 else ((p + 0.055) / 1.055) ** 2.4 for p in parts)
+        return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+    low, high = sorted((light(one), light(other)))
+    return (high + 0.05) / (low + 0.05)
 
 
 def test_a_break_even_says_whose_it_is(report: Report) -> None:
     for chart in report.charts:
         for at, label in chart.marks:
             assert re.fullmatch(rf"even at {at:.0f} \((keyword|regex|keyword and regex|regex and keyword)\)", label)
+
+
+def test_the_scales_of_a_chart_put_the_same_values_elsewhere(report: Report) -> None:
+    tokens = report.charts[2]
+    even, log = (svg(tokens, scale) for scale in ("linear", "log"))
+    assert re.findall("<title>[^<]+", even) == re.findall("<title>[^<]+", log)
+    assert re.findall('class="dot[^>]+', even) != re.findall('class="dot[^>]+', log)
+    assert ">0</text>" in even
+    assert ">0</text>" not in log
+
+
+def test_a_waterfall_adds_up() -> None:
+    fall = Waterfall("Where", ("new", "cached"), (Step("definitions", (10, 90)), Step("results", (5, 0))))
+    drawn = waterfall_svg(fall)
+    Strict.read(drawn)
+    assert fall.rows()[-1] == ["in all", "15", "90", "105"]
+    assert drawn.count("<rect") == 5  # of the results, nothing is cached
+    ends = [
+        (float(x), float(x) + float(wide)) for x, wide in re.findall(r'x="([\d.]+)" y="[\d.]+" width="([\d.]+)"', drawn)
+    ]
+    assert [ends[1][0], ends[2][0]] == pytest.approx([ends[0][1], ends[1][1]], abs=0.2)
+    assert ends[-1][1] == pytest.approx(ends[2][1], abs=0.2)
+    Strict.read(waterfall_svg(Waterfall("nothing", ("new",), ())))
 
 
 def test_the_notes_of_the_page_show_code_as_code(report: Report) -> None:
@@ -102,15 +272,46 @@ def test_the_notes_of_the_page_show_code_as_code(report: Report) -> None:
 def test_the_chart_has_a_point_for_every_row_and_marks_the_break_even(report: Report) -> None:
     rows = report.tables[0].rows
     for chart in report.charts:
-        static, *arms = chart.lines
-        wire = chart.title.partition(":")[0]
+        (wire,) = (value for _, value in chart.choices)
         mine = [row for row in rows if row["wire"] == wire]
+        arms = [line for line in chart.lines if line.tone]
         assert sum(len(line.points) for line in arms) == len(mine)
-        assert [x for x, _ in static.points] == [5, 20, 60]
         drawn = svg(chart)
-        assert drawn.count("<circle") == len(mine) + 3
-        assert drawn.count('class="mark"') == len(chart.marks) > 0
-    assert len(report.charts) == 4
+        assert drawn.count('class="dot') == drawn.count("<title>") == sum(len(line.points) for line in chart.lines)
+        assert drawn.count('class="mark"') == len(chart.marks)
+        assert [x for x, _ in chart.lines[0].points] == [5, 20, 60]
+    assert len(report.charts) == 8
+    saved, met, tokens, price = report.charts[:4]
+    assert saved.lines[0].points[0] == (5, rows[0]["saving"])
+    assert met.lines[0].interval(0) == (rows[0]["success low"], rows[0]["success high"])
+    assert tokens.lines[0].points[0] == (5, rows[0]["static tokens"])
+    assert price.lines[1].points[0] == (5, rows[0]["cost a met request"])
+    assert saved.marks == tokens.marks != ()
+
+
+def test_the_cards_say_what_the_table_says(report: Report) -> None:
+    row = next(
+        row for row in reversed(report.tables[0].rows) if row["wire"] == "openai_chat" and row["index"] == "keyword"
+    )
+    saved, even, met, requests = report.cards
+    assert saved.value == f"{row['saving']:.0%}"
+    assert "60 tools, append, keyword, openai_chat" in saved.note
+    assert even.value == f"{report.data['break_even'][0]['tokens']:.0f} tools"
+    assert met.value == f"{row['success']:.0%}"
+    assert f"n = {row['requests to meet']}" in met.note
+    assert requests.value == f"{row['requests']:.1f}"
+    assert report.title == "What tool search saves: commons, 673 tools"
+
+
+def test_dollars_are_those_of_the_dated_prices(report: Report) -> None:
+    dollars = report.tables[4]
+    row = dollars.rows[0]
+    of = next(each for each in report.tables[0].rows if each["tools"] == 60)
+    price = PRICES[row["model"]]
+    tokens = of["uncached"] * price.input + of["cached"] * price.cached + of["output"] * price.output
+    assert row["dollars"] == pytest.approx(tokens / 1_000)
+    assert row["date"] == price.date
+    assert dollars.cells()[0][-2].lstrip("−").startswith("$")
 
 
 def test_a_chart_of_one_point_can_be_drawn() -> None:
@@ -166,6 +367,7 @@ def test_what_is_not_known_is_a_dash() -> None:
     assert shown(0.0, "score") == ".000"
     assert shown(-0.125, "share") == "−12.5 %"
     assert shown(1234.5, "count") == "1,234"
+    assert [shown(value, "dollars") for value in (1234.5, -0.016)] == ["$1,234.50", "−$0.02"]
     assert [shown(value, "score") for value in (-0.0415, 10.5, 1.0)] == ["−.042", "10.500", "1.000"]
 
 

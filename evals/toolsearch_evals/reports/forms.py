@@ -6,11 +6,13 @@ import csv
 import io
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
+from textwrap import indent
 
 from toolsearch import SetupError
 from toolsearch_evals.reports.page import page
-from toolsearch_evals.reports.report import Report, described
+from toolsearch_evals.reports.report import Details, Report, described
 
 __all__ = ["FORMS", "as_csv", "as_html", "as_json", "as_markdown", "write"]
 
@@ -26,9 +28,11 @@ def as_json(report: Report) -> str:
         "title": report.title,
         "when": report.when,
         "headline": report.headline,
+        "cards": [asdict(card) for card in report.cards],
         "parameters": dict(report.parameters),
         "environment": dict(report.environment),
         "tables": tables,
+        "cases": [asdict(each) for each in report.cases],
         **report.data,
         "measured": report.measured,
         "limits": report.limits,
@@ -48,23 +52,47 @@ def as_csv(report: Report) -> str:
 
 def as_markdown(report: Report) -> str:
     """The page as text: headline, tables, how it was measured, limits."""
-    parts = [f"# {report.title}", *report.headline]
+    cards = "\n".join(f"- {_plain(f'{card.label}: {card.value}')}{_bracketed(card.note)}" for card in report.cards)
+    parts = [f"# {_plain(report.title)}", *([cards] if cards else []), *map(_plain, report.headline)]
     for table in report.tables:
         lines = [
             _row([column.head for column in table.columns]),
             _row(["---" if column.unit == "text" else "---:" for column in table.columns]),
             *(_row(cells) for cells in table.cells()),
         ]
-        parts += [f"## {table.title}", "\n".join(lines), *([table.note] if table.note else [])]
-    parts += ["## How it was measured", "\n".join(f"- {line}" for line in report.measured)]
-    parts += ["## What it does not show", "\n".join(f"- {line}" for line in report.limits)]
-    parts += [f"{report.when} · {described(report.environment)} · {described(report.parameters)}"]
+        parts += [f"## {_plain(table.title)}", "\n".join(lines), *([_plain(table.note)] if table.note else [])]
+    for cases in report.cases:
+        parts += _cases(cases)
+    parts += ["## How it was measured", "\n".join(f"- {_plain(line)}" for line in report.measured)]
+    parts += ["## What it does not show", "\n".join(f"- {_plain(line)}" for line in report.limits)]
+    parts += [_plain(f"{report.when} · {described(report.environment)} · {described(report.parameters)}")]
     return "\n\n".join(parts) + "\n"
 
 
 def _row(cells: Sequence[str]) -> str:
     escaped = [cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;") for cell in cells]
     return f"| {' | '.join(escaped)} |"
+
+
+def _cases(cases: Details) -> list[str]:
+    """A heading for each case, its names and values, and what was said, indented as code."""
+    parts = [f"## {_plain(cases.title)}", *([_plain(cases.note)] if cases.note else [])]
+    for each in cases.each:
+        parts += [
+            f"### {_plain(each.title)}",
+            "\n".join(f"- {_plain(name)}: {_plain(value)}" for name, value in each.facts),
+        ]
+        parts += [f"{_plain(said.who)}:\n\n{indent(said.text, '    ', lambda _: True)}" for said in each.said]
+    return [part for part in parts if part]
+
+
+def _plain(text: str) -> str:
+    """A text on one line, in which nothing is a tag."""
+    return " ".join(text.split()).replace("<", "&lt;")
+
+
+def _bracketed(note: str) -> str:
+    return f" ({_plain(note)})" if note else ""
 
 
 def as_html(report: Report) -> str:
@@ -87,7 +115,7 @@ def write(report: Report, folder: Path) -> list[Path]:
         folder.mkdir(parents=True, exist_ok=True)
         for form, make in FORMS.items():
             file = folder / f"report.{form}"
-            file.write_text(make(report), "utf-8", newline="\n")
+            file.write_text(make(report), "utf-8", "replace", newline="\n")
             files.append(file)
     except OSError as error:
         raise SetupError(f"the report cannot be written to {str(folder)!r}: {error.strerror}") from None

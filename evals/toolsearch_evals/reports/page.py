@@ -1,110 +1,107 @@
-"""A report as one self-contained HTML page: no script, nothing to load, light and dark, also for a phone."""
+"""A report as one self-contained HTML page: nothing to load, light and dark, for a phone and for paper.
+
+Everything can be read with scripts off. The only script that may run is the page's own: its hash is in the page's
+Content-Security-Policy, which forbids everything else.
+"""
 
 from __future__ import annotations
 
-import re
+import base64
+import hashlib
+from collections.abc import Iterable, Sequence
+from functools import cache
 from html import escape
+from importlib import resources
 
-from toolsearch_evals.reports.chart import svg
-from toolsearch_evals.reports.report import Report, ReportTable, described
+from toolsearch_evals.reports.report import Card, Report
+from toolsearch_evals.reports.sections import Space, case_section, chart_section, table_section, with_code
+from toolsearch_evals.reports.values import described
 
 __all__ = ["page"]
 
-LONG = 40  # characters of a text, from which on it may take several lines
-
-_STYLE = """
-:root{color-scheme:light dark;--paper:#fff;--ink:#1b1f24;--soft:#5b6470;--rule:#dde1e6;--wash:#f5f7f9;
---t0:#8a929c;--t1:#1f6feb;--t2:#d1570a;--t3:#1a7f4b;--t4:#8b3fc4;--t5:#b0203c}
-@media(prefers-color-scheme:dark){:root{--paper:#14171b;--ink:#e6e9ed;--soft:#9aa4b0;--rule:#30363d;--wash:#1c2127;
---t0:#8a929c;--t1:#6ea8fe;--t2:#ff9a52;--t3:#5fcf8f;--t4:#c792ea;--t5:#ff7b90}}
-*{box-sizing:border-box}
-body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.55 system-ui,sans-serif}
-main{max-width:72rem;margin:0 auto;padding:1.5rem 1rem 4rem}
-h1{font-size:1.7rem;line-height:1.2;margin:.5rem 0 1rem}
-h2{font-size:1.2rem;margin:2.5rem 0 .75rem}
-.lead{font-size:1.1rem;max-width:52rem;margin:0 0 .75rem}
-.lead:first-of-type{font-size:1.3rem;line-height:1.4}
-.note,footer,li{color:var(--soft);max-width:52rem}
-li{margin:.35rem 0}
-.charts{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,26rem),1fr));gap:1.5rem}
-figure{margin:0;min-width:0}
-figcaption{font-weight:600;margin-bottom:.25rem}
-svg{width:100%;height:auto;display:block}
-svg text{fill:var(--soft);font-size:12px}
-svg .told{fill:var(--ink);stroke:var(--paper);stroke-width:4px;paint-order:stroke}
-.grid{stroke:var(--rule);fill:none}
-.mark{stroke:var(--ink);stroke-dasharray:4 4;fill:none;opacity:.6}
-.line{fill:none;stroke-width:2.5}
-.legend{margin:.25rem 0 0;font-size:.875rem;color:var(--soft)}
-.legend span{margin-right:1rem;white-space:nowrap}
-.legend i{display:inline-block;width:.8rem;height:.8rem;border-radius:50%;margin-right:.35rem;vertical-align:-.1rem}
-.scroll{overflow-x:auto;border:1px solid var(--rule);border-radius:.5rem}
-table{border-collapse:collapse;width:100%;font-size:.875rem;font-variant-numeric:tabular-nums}
-th,td{padding:.4rem .7rem;text-align:right;border-bottom:1px solid var(--rule);white-space:nowrap}
-th{background:var(--wash);vertical-align:bottom;white-space:normal;min-width:4.5rem}
-tr:last-child td{border-bottom:0}
-.text{text-align:left}
-td{vertical-align:top}
-.long{white-space:normal;min-width:13rem;overflow-wrap:break-word}
-.loss{color:var(--t5)}
-footer{margin-top:3rem;padding-top:1rem;border-top:1px solid var(--rule);
-font-size:.8rem;overflow-wrap:anywhere;max-width:none}
-"""
-_CODE = re.compile(r"`([^`]+)`")
-_TONES = "".join(
-    f".line.tone{t}{{stroke:var(--t{t})}}circle.tone{t}{{fill:var(--t{t})}}i.tone{t}{{background:var(--t{t})}}"
-    for t in range(6)
-)
+MOST = 480_000  # bytes of a page
+CHARTS = 240_000  # of these, for charts; the tables have the same figures
 
 
 def page(report: Report) -> str:
-    """The whole page. Everything in it is escaped."""
-    charts = "".join(f"<figure><figcaption>{escape(c.title)}</figcaption>{svg(c)}</figure>" for c in report.charts)
-    body = [
+    """The whole page, of less than 500 kB. Everything in it is escaped, and what has no room is said to be left out."""
+    style, script = _asset("page.css"), _asset("page.js")
+    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'"
+    whole = (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}; form-action \'none\'">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(report.title)}</title><style>{style}</style></head>"
+        f'<body><a class="skip" href="#content">Skip to the content</a>\n{_main(report)}\n'
+        f"<script>{script}</script></body></html>\n"
+    )
+    return whole.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate cannot be written
+
+
+def _main(report: Report) -> str:
+    space = Space(MOST - len(_asset("page.css")) - len(_asset("page.js")))
+    opening = [
         f"<h1>{escape(report.title)}</h1>",
-        *(f'<p class="lead">{escape(sentence)}</p>' for sentence in report.headline),
-        f'<div class="charts">{charts}</div>' if charts else "",
-        *map(_table, report.tables),
-        f"<h2>How it was measured</h2>{_list(report.measured)}",
-        f"<h2>What it does not show</h2>{_list(report.limits)}",
+        f'<p class="about">{escape(_about(report))}</p>',
+        _cards(report.cards),
+    ]
+    opening += [f'<p class="lead">{escape(sentence)}</p>' for sentence in report.headline]
+    closing = [
+        _section("measured", "How it was measured", _list(report.measured)),
+        _section("limits", "What it does not show", _list(report.limits)),
         (
             f"<footer>{escape(report.when)} · {escape(described(report.environment))}<br>"
             f"{escape(described(report.parameters))}</footer>"
         ),
     ]
-    whole = "\n".join(filter(None, body))
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(report.title)}</title><style>{_STYLE}{_TONES}</style></head>"
-        f"<body><main>\n{whole}\n</main></body></html>\n"
+    for text in (*opening, *closing):
+        space.use(text)
+    charts = chart_section(report.charts, report.waterfalls, space.part(CHARTS))
+    tables = [table_section(table, f"table-{at}", space) for at, table in enumerate(report.tables, 1)]
+    cases = [case_section(each, f"cases-{at}", space) for at, each in enumerate(report.cases, 1)]
+    links = [(f"table-{at}", table.title) for at, table in enumerate(report.tables, 1)]
+    links += [(f"cases-{at}", each.title) for at, each in enumerate(report.cases, 1)]
+    links += [("measured", "How it was measured"), ("limits", "What it does not show")]
+    body = [*opening, _contents(links), charts, *tables, *cases, *closing]
+    return f'<main id="content">\n{_lines(body)}\n</main>'
+
+
+def _about(report: Report) -> str:
+    return f"{report.when[:10]} · toolsearch {report.environment.get('toolsearch', '')}"
+
+
+def _cards(cards: Sequence[Card]) -> str:
+    each = (
+        f'<div class="card"><dt>{escape(card.label)}</dt><dd class="value">{escape(card.value)}</dd>'
+        f'<dd class="sure">{escape(card.note)}</dd></div>'
+        for card in cards
     )
+    return f'<dl class="cards">{"".join(each)}</dl>' if cards else ""
 
 
-def _table(table: ReportTable) -> str:
-    kept = table.distinct_columns()
-    units = [table.columns[at].unit for at in kept]
-    head = "".join(f"<th{_side(table.columns[at].unit)}>{escape(table.columns[at].head)}</th>" for at in kept)
-    rows = []
-    for cells in table.cells():
-        tds = (f"<td{_side(u, cells[at])}>{escape(cells[at])}</td>" for u, at in zip(units, kept, strict=True))
-        rows.append(f"<tr>{''.join(tds)}</tr>")
-    note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
-    return (
-        f'<h2>{escape(table.full_title)}</h2><div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>{note}"
-    )
+def _contents(links: Sequence[tuple[str, str]]) -> str:
+    each = "".join(f'<li><a href="#{place}">{escape(title)}</a></li>' for place, title in links)
+    return f'<nav aria-label="On this page"><ul>{each}</ul></nav>'
 
 
-def _side(unit: str, cell: str = "") -> str:
-    text = "text long" if len(cell) > LONG else "text"
-    name = text if unit == "text" else "loss" if cell.startswith("−") else ""
-    return f' class="{name}"' if name else ""
+def _section(place: str, title: str, inner: str) -> str:
+    return f'<section class="measured"><h2 id="{place}">{title}</h2>{inner}</section>'
 
 
 def _list(lines: tuple[str, ...]) -> str:
-    return f"<ul>{''.join(f'<li>{_with_code(line)}</li>' for line in lines)}</ul>"
+    return f"<ul>{''.join(f'<li>{with_code(line)}</li>' for line in lines)}</ul>"
 
 
-def _with_code(line: str) -> str:
-    return _CODE.sub(r"<code>\1</code>", escape(line))
+def _lines(parts: Iterable[str]) -> str:
+    return "\n".join(filter(None, parts))
+
+
+@cache
+def _asset(name: str) -> str:
+    return resources.files(__package__).joinpath(name).read_text("utf-8")
+
+
+def _hash(text: str) -> str:
+    """What a Content-Security-Policy calls an inline text."""
+    digest = hashlib.sha256(text.encode("utf-8")).digest()
+    return f"'sha256-{base64.b64encode(digest).decode('ascii')}'"

@@ -1,4 +1,4 @@
-"""A report as data: its headline, its tables, and how their values are written. `forms` writes it."""
+"""A report as data: its headline, cards, charts, tables and cases. `forms` writes it."""
 
 from __future__ import annotations
 
@@ -8,14 +8,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any, Literal
+from typing import Any
 
 import toolsearch
 from toolsearch_evals.reports.chart import Chart
+from toolsearch_evals.reports.values import Unit, counted, described, shown
+from toolsearch_evals.reports.waterfall import Waterfall
 
-__all__ = ["Column", "Report", "ReportTable", "counted", "described", "environment", "shown"]
-
-Unit = Literal["text", "count", "share", "score", "number", "milliseconds"]
+__all__ = [
+    "Card",
+    "Column",
+    "Detail",
+    "Details",
+    "Report",
+    "ReportTable",
+    "Said",
+    "counted",
+    "described",
+    "environment",
+    "shown",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +76,41 @@ class ReportTable:
         return {k: str(self.rows[0].get(k)) for k in keys if len({row.get(k) for row in self.rows}) == 1}
 
 
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A figure that stands at the top: what it is, its value as it is written, and how sure it is."""
+
+    label: str
+    value: str
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A piece of a conversation as it was played: who wrote it, and what."""
+
+    who: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Detail:
+    """One case, folded on a page: a title, names and values, and how the conversation went."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...] = ()
+    said: tuple[Said, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """Cases under a heading, the most telling first."""
+
+    title: str
+    each: tuple[Detail, ...]
+    note: str = ""
+
+
 def environment() -> dict[str, Any]:
     """Versions and kind of machine; no name of a machine or a user."""
     versions: dict[str, str | None] = {}
@@ -85,7 +132,8 @@ def environment() -> dict[str, Any]:
 class Report:
     """One evaluation. `headline` says what it found, `measured` how, and `limits` what it does not show.
 
-    The first table is the whole result, and what the CSV holds; `data` is what the JSON holds in addition.
+    The first table is the whole result, and what the CSV holds; `data` is what the JSON holds in addition. Cards,
+    charts, waterfalls and cases are for readers; without them the page is shorter.
     """
 
     kind: str
@@ -99,38 +147,6 @@ class Report:
     data: Mapping[str, Any] = field(default_factory=dict)
     when: str = field(default_factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
     environment: Mapping[str, Any] = field(default_factory=environment)
-
-
-def shown(value: Any, unit: Unit) -> str:
-    """A value as people read it; an unknown value is a dash, never 0."""
-    if value is None or value == "":
-        return "–"
-    if unit == "text":
-        return str(value)
-    if unit == "count":
-        return f"{value:,.0f}"
-    if unit == "share":
-        return f"{100 * value:.1f} %".replace("-", "−")
-    if unit == "milliseconds":
-        return f"{value:,.1f}" if value >= 100 else f"{value:.3f}"
-    if unit == "score":
-        return f"{'−' if value < 0 else ''}{f'{abs(value):.3f}'.removeprefix('0')}"
-    return f"{value:.2f}".replace("-", "−")
-
-
-def counted(number: int, what: str) -> str:
-    """A number of things in a sentence: "1 case", "2 cases"."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
-
-
-def described(values: Mapping[str, Any]) -> str:
-    """Names and values in a line, nested ones unfolded, unknown ones left out."""
-    flat = {
-        k: v
-        for key, value in values.items()
-        for k, v in (value.items() if isinstance(value, Mapping) else [(key, value)])
-    }
-    texts = {
-        k: ", ".join(map(str, v)) if isinstance(v, list | tuple) else str(v) for k, v in flat.items() if v is not None
-    }
-    return "; ".join(f"{key} {text}" for key, text in texts.items() if text)
+    cards: tuple[Card, ...] = ()
+    waterfalls: tuple[Waterfall, ...] = ()
+    cases: tuple[Details, ...] = ()

@@ -4,7 +4,7 @@ sweep      plays conversations in catalogs of every size     rows     what they 
 scripted   the model that plays                              spring   the same in a published setting
 formats    what it writes, and what a request looks like, on each wire
 format_plugins   formats that others add
-report     what the sweep found, as a report, with its charts and notes (charts, notes)
+report     what the sweep found, as a report, with its cards, charts and notes (cards, charts, notes)
 """
 
 from toolsearch_evals.savings.formats import WireFormat

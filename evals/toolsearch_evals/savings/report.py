@@ -8,6 +8,7 @@ from typing import Any
 
 from toolsearch_evals.data.cases import Dataset
 from toolsearch_evals.reports.report import Column, Report, ReportTable, counted
+from toolsearch_evals.savings.cards import dollar_table, savings_cards
 from toolsearch_evals.savings.charts import savings_charts
 from toolsearch_evals.savings.notes import limits, measured
 from toolsearch_evals.savings.rows import BreakEven, SavingsRow, arm_of
@@ -29,7 +30,7 @@ def savings_report(swept: SweepResult, plan: SweepPlan, dataset: Dataset, split:
     """The report; its first table is the whole sweep."""
     return Report(
         kind="savings",
-        title="What tool search saves",
+        title=f"What tool search saves: {dataset.name}, {counted(len(dataset.definitions), 'tool')}",
         headline=_headline(swept, plan),
         parameters={"data set": dataset.key, "split": split, **_parameters(swept, plan)},
         tables=(
@@ -37,10 +38,12 @@ def savings_report(swept: SweepResult, plan: SweepPlan, dataset: Dataset, split:
             _break_even_table(swept.break_evens),
             _wording_table(swept.rows),
             _where_table(swept.rows),
+            dollar_table(swept.rows, _ways(swept.rows)),
         ),
         measured=measured(plan, swept.tokenizers),
         limits=limits(swept, plan),
         charts=savings_charts(swept, plan.wires),
+        cards=savings_cards(swept.rows, swept.break_evens),
         data={
             "tokenizers": swept.tokenizers,
             "break_even": [asdict(each) for each in swept.break_evens],
