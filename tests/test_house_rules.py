@@ -48,8 +48,8 @@ MAY_IMPORT = {
     "mcp":           "toolsearch protocols events",
     # the other packages
     "toolsearch_indexes":  "search protocols catalog schemas tokens support errors",
-    "toolsearch_evals":    "toolsearch toolsearch_datasets wires testing search protocols events catalog schemas calls "
-                           "tokens settings cli support errors",
+    "toolsearch_evals":    "toolsearch toolsearch_datasets layers wires testing search protocols events catalog "
+                           "schemas calls tokens settings cli support errors",
     "toolsearch_datasets": "",
 }  # fmt: skip
 
