@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from toolsearch.tokens import TokenCounter
 
-__all__ = ["TokenMeter", "TokenUsage", "pieces", "tokenizer"]
+__all__ = ["ConversationMeter", "TokenMeter", "TokenUsage", "pieces", "tokenizer"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class TokenUsage:
 
 
 class TokenMeter:
-    """Counts the requests of conversations. It remembers what it has counted, so repeated definitions are cheap."""
+    """Counts requests and replies. It remembers what it has counted, so repeated definitions are cheap."""
 
     def __init__(self, counter: TokenCounter) -> None:
         self.counter = counter
@@ -49,30 +49,67 @@ class TokenMeter:
 
         As many as counting that text in one go; an estimate is rounded up for each piece.
         """
-        return sum(map(self.count, pieces(request)))
+        return sum(map(self.count, self.pieces(request)))
+
+    def pieces(self, request: Mapping[str, Any], write: Callable[[Any], str] | None = None) -> list[str]:
+        """The request as text, cut into pieces whose tokens add up; `write` gives the JSON of a tool or a message."""
+        return pieces(request, write or _compact)
 
     def request(self, request: Mapping[str, Any], before: Mapping[str, Any] | None) -> TokenUsage:
         """The tokens of a request, cached as far as it begins like the one before it."""
-        now = pieces(request)
-        total = sum(map(self.count, now))
-        cached = self._shared(now, pieces(before)) if before is not None else 0
-        return TokenUsage(uncached=total - cached, cached=cached)
+        now = self.pieces(request)
+        cached = self.shared(now, self.pieces(before)) if before is not None else 0
+        return TokenUsage(uncached=sum(map(self.count, now)) - cached, cached=cached)
 
     def reply(self, message: Mapping[str, Any]) -> TokenUsage:
         """What the model wrote, with the JSON around it."""
         return TokenUsage(output=self.count(_compact(message)))
 
-    def _shared(self, now: list[str], before: list[str]) -> int:
-        same = 0
-        while same < min(len(now), len(before)) and now[same] == before[same]:
+    def shared(self, now: Sequence[str], before: Sequence[str]) -> int:
+        """With how many tokens a request begins like another one; both in pieces."""
+        same, most = 0, min(len(now), len(before))
+        while same < most and now[same] == before[same]:
             same += 1
         shared = sum(map(self.count, now[:same]))
-        if same < min(len(now), len(before)):
+        if same < most:
             shared += self.counter.count(_common_start(now[same], before[same]))
         return shared
 
 
-def pieces(request: Mapping[str, Any]) -> list[str]:
+class ConversationMeter:
+    """Counts the requests of one conversation, each against the one before it.
+
+    The JSON of a tool or a message is written once, as long as it is the same object: nobody may change it.
+    """
+
+    def __init__(self, meter: TokenMeter) -> None:
+        self._meter = meter
+        self._written: dict[int, tuple[object, str]] = {}  # with the object, so that its id stays its own
+        self._before: list[str] = []
+
+    def request(self, request: Mapping[str, Any]) -> tuple[int, int]:
+        """Tokens of the whole request, and of how it begins like the one before."""
+        now = self._meter.pieces(request, self._write)
+        whole, shared = sum(map(self._meter.count, now)), self._meter.shared(now, self._before)
+        self._before = now
+        return whole, shared
+
+    def start(self, start: Mapping[str, Any]) -> int:
+        """With how many tokens the last request begins like this one."""
+        return self._meter.shared(self._before, self._meter.pieces(start, self._write))
+
+    def reply(self, message: Mapping[str, Any]) -> int:
+        """Tokens of what the model wrote."""
+        return self._meter.reply(message).output
+
+    def _write(self, item: object) -> str:
+        known = self._written.get(id(item))
+        if known is None:
+            known = self._written[id(item)] = (item, _compact(item))
+        return known[1]
+
+
+def pieces(request: Mapping[str, Any], write: Callable[[Any], str] | None = None) -> list[str]:
     """The request's compact JSON, cut inside each tool and message after its `{"`.
 
     Tokenizers of this family never join such a run of punctuation with the letter after it. So the tokens of the pieces
@@ -87,7 +124,7 @@ def pieces(request: Mapping[str, Any]) -> list[str]:
             continue
         text += "["
         for place, item in enumerate(value):
-            written = _compact(item)
+            written = (write or _compact)(item)
             cut.append(f"{text}{',' if place else ''}{written[:2]}")
             text = written[2:]
         text += "]"
@@ -108,5 +145,4 @@ def tokenizer(counter: TokenCounter, *, is_public: bool) -> str:
     return f"estimate with {counter.name}: the provider's own tokenizer is not public"
 
 
-def _compact(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -336,7 +336,7 @@ def test_an_installed_wire_can_be_measured(install: Install) -> None:
 
 def test_a_wire_can_be_passed_in_python() -> None:
     form = replace(FORMATS["openai_chat"], tokenizer_is_public=False)
-    plan = SweepPlan(indexes=("keyword",), wires=("mine",), sizes=(2,), seeds=1, conversations=1, turns=1)
+    plan = SweepPlan(indexes=("keyword",), wires=("mine",), sizes=(2,), seeds=1, conversations=1, turns=(1,))
     swept = sweep(TICKETS, TICKETS.cases, plan, formats={"mine": form})
     assert swept.rows[0]["wire"] == "mine"
     assert savings_report(swept, plan, TICKETS, "all").data["tokenizers"] == swept.tokenizers

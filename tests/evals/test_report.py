@@ -60,7 +60,7 @@ class Strict(HTMLParser):
 @pytest.fixture(scope="module")
 def report() -> Report:
     commons = load("commons")[0]
-    plan = SweepPlan(sizes=(5, 20, 60), seeds=1, conversations=2, turns=2, indexes=("keyword", "regex"))
+    plan = SweepPlan(sizes=(5, 20, 60), seeds=1, conversations=2, turns=(2,), indexes=("keyword", "regex"))
     return savings_report(sweep(commons, commons.cases, plan), plan, commons, "all")
 
 

@@ -44,14 +44,14 @@ def needs(*ids: str, name: str = "1") -> Case:
 def test_a_right_tool_that_is_only_named_is_called_by_its_name_and_then_with_arguments(mode: str) -> None:
     talk = played([needs("desk/tool_c"), needs("desk/tool_c")], 1.0, mode=mode)
     first, again = talk.turns
-    assert (first.served, first.searches, first.requests) == (True, 1, 4)
-    assert (again.served, again.searches, again.requests) == (True, 0, 2)
+    assert (first.served, first.searches, len(first.requests)) == (True, 1, 4)
+    assert (again.served, again.searches, len(again.requests)) == (True, 0, 2)
     assert talk.refused == []
 
 
 def test_names_that_the_model_recognises_are_called_in_one_reply() -> None:
     (turn,) = played([needs("desk/tool_a", "desk/tool_c", "desk/tool_d")], 1.0).turns
-    assert (turn.served, turn.searches, turn.requests) == (True, 1, 4)
+    assert (turn.served, turn.searches, len(turn.requests)) == (True, 1, 4)
 
 
 def test_a_name_that_is_not_recognised_costs_another_search() -> None:
@@ -69,15 +69,15 @@ def test_a_name_from_an_earlier_turn_is_remembered() -> None:
 def test_where_calls_of_tools_that_are_not_loaded_are_refused_the_name_is_searched() -> None:
     talk = played([needs("desk/tool_c")], 1.0, not_loaded="refuse")
     (turn,) = talk.turns
-    assert (turn.served, turn.searches, turn.requests) == (True, 2, 4)
+    assert (turn.served, turn.searches, len(turn.requests)) == (True, 2, 4)
     assert talk.refused == []
 
 
 def test_where_they_run_a_call_without_arguments_may_be_enough() -> None:
     (turn,) = played([needs("desk/tool_c")], 1.0, {"type": "object"}, not_loaded="run").turns
-    assert (turn.served, turn.searches, turn.requests) == (True, 1, 3)
+    assert (turn.served, turn.searches, len(turn.requests)) == (True, 1, 3)
     (turn,) = played([needs("desk/tool_c")], 1.0, not_loaded="run").turns
-    assert (turn.served, turn.searches, turn.requests) == (True, 1, 4)
+    assert (turn.served, turn.searches, len(turn.requests)) == (True, 1, 4)
 
 
 def test_the_same_cases_are_recognised_in_every_mode() -> None:
@@ -91,7 +91,7 @@ def test_the_same_cases_are_recognised_in_every_mode() -> None:
 def test_a_right_name_in_the_directory_is_loaded_without_a_search_by_words(mode: str) -> None:
     case = needs("desk/tool_f", "desk/tool_e")
     (turn,) = played([case], 1.0, mode=mode, directory=10).turns
-    assert (turn.served, turn.searches, turn.requests) == (True, 1, 3)
+    assert (turn.served, turn.searches, len(turn.requests)) == (True, 1, 3)
     (turn,) = played([case], 0.0, mode=mode, directory=10).turns
     assert turn.searches == 2
     (turn,) = played([case], 1.0, mode=mode, directory=3).turns

@@ -29,7 +29,7 @@ from toolsearch_evals.data.cases import (
 )
 from toolsearch_evals.reports.forms import FORMS, write
 from toolsearch_evals.reports.report import Report
-from toolsearch_evals.savings.sweep import Mode
+from toolsearch_evals.savings.plan import MODES
 
 __all__ = [
     "CachedWeightOption",
@@ -266,13 +266,12 @@ def read_settings(asked: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
     return tuple((name.strip(), value.strip()) for name, _, value in parts)
 
 
-def read_modes(asked: Sequence[str] | None) -> tuple[Mode, ...]:
+def read_modes(asked: Sequence[str] | None) -> tuple[str, ...]:
     """Deliveries by name; append if none is asked for."""
-    known: dict[str, Mode] = {"append": "append", "bridge": "bridge"}
     for name in asked or ():
-        if name not in known:
-            raise SetupError(f"there is no delivery {name!r} to measure; pass 'append' or 'bridge'")
-    return tuple(known[name] for name in asked or ("append",))
+        if name not in MODES:
+            raise SetupError(f"there is no delivery {name!r} to measure; there are: {', '.join(map(repr, MODES))}")
+    return tuple(asked or ("append",))
 
 
 def print_report(report: Report, form: ReportForm, out: Path | None, tables: int | None = None) -> None:

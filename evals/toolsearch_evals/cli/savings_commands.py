@@ -97,7 +97,7 @@ def savings(
         sizes=tuple(read_sizes(sizes)) if sizes else (),
         seeds=seeds,
         conversations=conversations,
-        turns=turns,
+        turns=(turns,),
         one_by_one=one_by_one,
         cached_weight=cached_weight,
         output_weight=output_weight,

@@ -1,14 +1,34 @@
 """What search saves over whole conversations, by the number of tools.
 
-sweep      plays conversations in catalogs of every size     rows     what they cost, and where search breaks even
-scripted   the model that plays                              spring   the same in a published setting
+plan       what is played                                sweep    plays it, and makes rows of it
+jobs       one conversation in one catalog, in one way   stage    plays jobs; with several processes, in workers
+conversations   which cases follow one another           catalogs   the catalog of a conversation, as it grows
+scripted   the model that plays                          played   what it played, with the tokens of every request
+prices     what that costs                               rows     what conversations cost, and where search breaks even
 formats    what it writes, and what a request looks like, on each wire
-format_plugins   formats that others add
+format_plugins   formats that others add                 spring   the same in a published setting
 report     what the sweep found, as a report, with its cards, charts and notes (cards, charts, notes)
 """
 
 from toolsearch_evals.savings.formats import WireFormat
+from toolsearch_evals.savings.jobs import Job, jobs_of
+from toolsearch_evals.savings.played import PlayedConversation, PlayedRequest, PlayedTurn
+from toolsearch_evals.savings.prices import PriceProfile, cost, profile_of
 from toolsearch_evals.savings.report import savings_report
-from toolsearch_evals.savings.sweep import SweepPlan, sweep
+from toolsearch_evals.savings.sweep import SweepPlan, rows_of, sweep
 
-__all__ = ["SweepPlan", "WireFormat", "savings_report", "sweep"]
+__all__ = [
+    "Job",
+    "PlayedConversation",
+    "PlayedRequest",
+    "PlayedTurn",
+    "PriceProfile",
+    "SweepPlan",
+    "WireFormat",
+    "cost",
+    "jobs_of",
+    "profile_of",
+    "rows_of",
+    "savings_report",
+    "sweep",
+]

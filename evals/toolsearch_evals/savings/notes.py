@@ -21,7 +21,7 @@ def measured(plan: SweepPlan, tokenizers: Mapping[str, str]) -> tuple[str, ...]:
         ),
         "Tokenizer: " + "; ".join(f"{wire}: {name}" for wire, name in tokenizers.items()) + ".",
         (
-            f"A conversation is a system message and {plan.turns} cases of the data set in succession, unanswerable "
+            f"A conversation is a system message and {plan.turns[0]} cases of the data set in succession, unanswerable "
             "ones in their natural share. The catalog of size N holds what the conversation needs and the first of "
             f"a seeded order of the others; {plan.conversations} conversations for each of {plan.seeds} seeds, the "
             "same at every size."

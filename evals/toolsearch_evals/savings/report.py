@@ -87,7 +87,7 @@ def _price(row: SavingsRow) -> str:
 
 
 def _gain(row: SavingsRow, plan: SweepPlan, counted_by: str) -> str:
-    turns = f"{plan.turns} turns" if plan.turns > 1 else "one turn"
+    turns = f"{plan.turns[0]} turns" if plan.turns[0] > 1 else "one turn"
     about = "about " if "estimate" in counted_by else ""
     return (
         f"With {counted(row['tools'], 'tool')}, a conversation of {turns} takes {_fewer_or_more(row['saving'])} tokens "
@@ -154,7 +154,7 @@ def _conversation_table(swept: SweepResult, plan: SweepPlan) -> ReportTable:
         Column("success", "right tools", "share"),
         Column("requests", "requests", "number"),
     )
-    played, turns = counted(swept.rows[0]["conversations"], "conversation"), counted(plan.turns, "turn")
+    played, turns = counted(swept.rows[0]["conversations"], "conversation"), counted(plan.turns[0], "turn")
     note = f"Means over {played} of {turns}." if swept.rows[0]["conversations"] > 1 else f"One conversation of {turns}."
     note += (
         " Price met: all that was paid, over the requests that were met, in new input tokens. Right tools: the "

@@ -11,20 +11,13 @@ from operator import add
 from typing import NamedTuple, TypedDict
 
 from toolsearch_evals.ranking.measures import bootstrap_of_ratio, mean, wilson
+from toolsearch_evals.savings.plan import Arm
 from toolsearch_evals.savings.scripted import PlayedConversation, PlayedTurn
 from toolsearch_evals.token_usage import TokenUsage
 
 __all__ = ["Arm", "BreakEven", "Prices", "Runs", "SavingsRow", "arm_of", "break_even", "break_even_of", "savings_row"]
 
 Runs = Sequence[tuple[int, PlayedConversation]]  # conversations with their seeds
-
-
-class Arm(NamedTuple):
-    """One way to search: how found tools are delivered, by which index, and with which settings, in words."""
-
-    mode: str
-    backend: str
-    settings: str = ""
 
 
 class Prices(NamedTuple):
@@ -155,8 +148,8 @@ def savings_row(wire: str, arm: Arm, tools: int, *, static: Runs, searched: Runs
         "success, agent wording low": agent.low,
         "success, agent wording high": agent.high,
         "searches a turn": mean([turn.searches for turn in turns]),
-        "requests": mean([played.requests for _, played in searched]),
-        "static requests": mean([played.requests for _, played in static]),
+        "requests": mean([len(played.requests) for _, played in searched]),
+        "static requests": mean([len(played.requests) for _, played in static]),
         "static uncached": before.uncached,
         "static cached": before.cached,
         "static output": before.output,

@@ -19,16 +19,16 @@ import json
 import random
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from toolsearch import Session, Tool, ToolCall, ToolContext, ToolResult, ToolSearch
 from toolsearch_evals.data.argument_maker import smallest_arguments
 from toolsearch_evals.data.cases import Case
 from toolsearch_evals.savings.formats import WireFormat
-from toolsearch_evals.token_usage import TokenMeter, TokenUsage
+from toolsearch_evals.savings.played import PlayedConversation, PlayedRequest, PlayedTurn
+from toolsearch_evals.token_usage import ConversationMeter, TokenMeter
 
-__all__ = ["RECOGNISED", "PlayedConversation", "PlayedTurn", "answer", "play"]
+__all__ = ["RECOGNISED", "PlayedConversation", "PlayedRequest", "PlayedTurn", "answer", "play"]
 
 RECOGNISED = 0.7  # how often a model takes a right tool of which it has read only the name: a guess, not measured
 
@@ -53,33 +53,6 @@ _STOP = frozenset(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class PlayedTurn:
-    """One case as it went. `served`: each needed tool, or an alternative of it, was called and ran."""
-
-    case: Case
-    served: bool
-    searches: int
-    requests: int
-
-
-@dataclass
-class PlayedConversation:
-    """A conversation: its turns, what it cost, and the calls that the session refused (none, if all goes well)."""
-
-    turns: list[PlayedTurn] = field(default_factory=list)
-    usage: TokenUsage = field(default_factory=TokenUsage)
-    refused: list[str] = field(default_factory=list)
-
-    @property
-    def requests(self) -> int:
-        return sum(turn.requests for turn in self.turns)
-
-    @property
-    def searches(self) -> int:
-        return sum(turn.searches for turn in self.turns)
-
-
 def play(
     search: ToolSearch,
     cases: Sequence[Case],
@@ -96,9 +69,10 @@ def play(
     """
     talk = _ModelSession(search, form, meter)
     for case in cases:
-        searches, requests = talk.searches, talk.requests
+        searches, requests = talk.searches, len(talk.requests)
         served = _play_turn(talk, case, recognised, one_by_one)
-        talk.played.turns.append(PlayedTurn(case, served, talk.searches - searches, talk.requests - requests))
+        turn = PlayedTurn(case, served, talk.searches - searches, tuple(talk.requests[requests:]))
+        talk.played.turns.append(turn)
     return talk.played
 
 
@@ -109,15 +83,18 @@ class _ModelSession:
         self.search = search
         self.session: Session = search.session()
         self.played = PlayedConversation()
-        self.searches = self.requests = 0
+        self.searches = 0
+        self.requests: list[PlayedRequest] = []
         self.can_call: frozenset[str] = frozenset()
         self.named: set[str] = set()  # ids of tools of which the model has read the name, but no schema
-        self._form, self._meter = form, meter
+        self._form, self._meter = form, ConversationMeter(meter)
         instructions = self.session.instructions()
         self.listed = self._listed(instructions) if self.session.has_directory else frozenset[str]()
         self._system = "\n\n".join(filter(None, (SYSTEM, instructions)))
         self._messages: list[dict[str, Any]] = []
-        self._before: dict[str, Any] | None = None
+        self._tools: Sequence[dict[str, Any]] = []
+        self._tools_before: Sequence[dict[str, Any]] | None = None
+        self._fixed = 0  # tokens of the tools and the system message
 
     def _listed(self, instructions: str) -> frozenset[str]:
         """The ids of the tools whose names stand in the instructions."""
@@ -130,7 +107,8 @@ class _ModelSession:
 
     def _look(self) -> None:
         """Notes what the next request will carry, and so what the model can call in its reply."""
-        self._tools = self._form.wire.tools_for(self.session)
+        if self.session.mode != "static" or not self._tools:  # else they never change
+            self._tools = self._form.wire.tools_for(self.session)
         self.can_call = frozenset(tool.id for tool in self.session.loaded)
 
     def say(self, text: str) -> None:
@@ -138,9 +116,8 @@ class _ModelSession:
 
     def call(self, calls: Sequence[tuple[str, dict[str, Any]]]) -> list[ToolResult]:
         """The model calls tools by name; the session answers, and the answers go back with the next request."""
-        written = [
-            ToolCall(f"call_{self.requests + 1}_{at}", name, arguments) for at, (name, arguments) in enumerate(calls, 1)
-        ]
+        number = len(self.requests) + 1
+        written = [ToolCall(f"call_{number}_{at}", *call) for at, call in enumerate(calls, 1)]
         reply = self._send(self._form.reply_with_calls(written))
         answered = [(call, self.session.handle(call)) for call in self._form.wire.calls_in(reply)]
         self._messages += self._form.wire.results_for(answered)
@@ -156,11 +133,12 @@ class _ModelSession:
             self.named.update(found.get("named", ()))
 
     def _send(self, reply: dict[str, Any]) -> dict[str, Any]:
-        request = self._form.request(self._tools, self._system, self._messages)
-        self.played.usage += self._meter.request(request, self._before) + self._meter.reply(reply)
-        self.requests += 1
-        # A copy: the lists go on growing.
-        self._before = {key: list(value) if isinstance(value, list) else value for key, value in request.items()}
+        whole, shared = self._meter.request(self._form.request(self._tools, self._system, self._messages))
+        changed = self._tools_before is not None and self._tools != self._tools_before
+        if changed or self._tools_before is None:
+            self._fixed = self._meter.start(self._form.request(self._tools, self._system, []))
+        self.requests.append(PlayedRequest(whole, shared, self._fixed, self._meter.reply(reply), changed))
+        self._tools_before = list(self._tools)
         self._messages.append(self._form.wire.message_from(reply))
         return reply
 

@@ -36,7 +36,7 @@ def spring_plan(dataset: Dataset, plan: SweepPlan) -> SweepPlan:
             f"the data set {dataset.name!r} does not allow this setting: it needs {TOOLS} tools (there are "
             f"{len(dataset.definitions)}) and a case with {NEEDED} needed tools (there are {len(cases)})"
         )
-    return replace(plan, sizes=(TOOLS,), turns=1, conversations=len(cases))
+    return replace(plan, sizes=(TOOLS,), turns=(1,), conversations=len(cases))
 
 
 class SpringRow(SavingsRow):

@@ -1,0 +1,85 @@
+"""Plays jobs: the conversations of a plan over a data set, each in its catalogs, on its wires."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import islice
+
+from toolsearch import Tool
+from toolsearch.tokens import counter
+from toolsearch_evals.data.cases import Case, Dataset
+from toolsearch_evals.savings.catalogs import GrowingCatalog
+from toolsearch_evals.savings.conversations import Conversation, conversations
+from toolsearch_evals.savings.format_plugins import format_of
+from toolsearch_evals.savings.formats import WireFormat
+from toolsearch_evals.savings.jobs import Job
+from toolsearch_evals.savings.plan import STATIC, SweepPlan, sizes_of
+from toolsearch_evals.savings.scripted import PlayedConversation, play
+from toolsearch_evals.token_usage import TokenMeter, tokenizer
+
+__all__ = ["Stage"]
+
+
+class Stage:
+    """What jobs are played with: the tools, the cases, the wires and the token counter.
+
+    Raises `SetupError` for a wire that does not exist.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset,
+        cases: Sequence[Case],
+        plan: SweepPlan,
+        formats: Mapping[str, WireFormat] | None = None,
+    ) -> None:
+        catalog = dataset.catalog()
+        self.plan = plan
+        self.tools: dict[str, Tool] = {tool.id: tool for tool in catalog}
+        self.quarantined = [f"{entry.name}: {entry.reason}" for entry in catalog.quarantined]
+        self._cases = cases
+        self._forms = {wire: format_of(wire, formats) for wire in plan.wires}
+        self._meter = TokenMeter(counter())
+        self._arms = {each.arm: each for each in plan.searched()}
+        self._drawn: dict[tuple[int, int, float], list[Conversation]] = {}
+
+    @cached_property
+    def tokenizers(self) -> dict[str, str]:
+        """By wire, how its tokens are counted."""
+        by = self._meter.counter
+        return {wire: tokenizer(by, is_public=form.tokenizer_is_public) for wire, form in self._forms.items()}
+
+    def draw(self, seed: int, turns: int, locality: float) -> list[Conversation]:
+        """The conversations of a seed, so long and so local; `SetupError` if they cannot be made."""
+        key = (seed, turns, locality)
+        if key not in self._drawn:
+            made = conversations(
+                self._cases,
+                self.tools,
+                seed=seed,
+                many=self.plan.conversations,
+                turns=turns,
+                locality=locality,
+                smallest_catalog=sizes_of(self.plan, len(self.tools))[0],
+            )
+            self._drawn[key] = list(islice(made, self.plan.conversations))
+        return self._drawn[key]
+
+    def play(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, PlayedConversation]]:
+        """Plays jobs of one conversation, from small catalogs to large ones."""
+        first = jobs[0]
+        talk = self.draw(first.seed, first.turns, first.locality)[first.number]
+        catalog = GrowingCatalog([self.tools[i] for i in talk.tools], self._arms.values())
+        for job in jobs:
+            catalog.grow(job.size)
+            search = catalog.static() if job.arm == STATIC else catalog.searched(self._arms[job.arm])
+            played = play(
+                search,
+                talk.cases,
+                self._forms[job.wire],
+                self._meter,
+                one_by_one=self.plan.one_by_one,
+                recognised=self.plan.recognised,
+            )
+            yield job, played
