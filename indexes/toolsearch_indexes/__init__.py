@@ -4,7 +4,7 @@ The indexes
   keyword    fielded BM25                            regex    patterns and plain words in a linear-time engine
   vector     meaning, by the vectors of an encoder   hybrid   `keyword` and `vector` blended
   best       `hybrid` with an encoder for English, and one for other languages
-  whoosh, tantivy   `keyword` in a folder            faiss    `vector` for large catalogs
+  whoosh, tantivy   `keyword` in a folder            faiss    `vector` in a folder
   default    what "auto" opens: `hybrid`, or `keyword` where no encoder is installed
 What they are made of
   document   how a tool becomes text                 text, stem   how text becomes words
@@ -12,7 +12,7 @@ What they are made of
   query      how a query is read                     spelling     what a misspelt word may stand for
   synonyms   other words for a word of a query       readable_scripts   whether an encoder can read a script
   tool_vectors   what an encoder makes of tools      encoding     the same in the background
-  vectors    a matrix of vectors by tool             faiss_matrix   one that faiss helps to search
+  vectors    a matrix of vectors by tool             faiss_matrix   a large one, searched by faiss
   encoders   text to vectors: a package of its own
   word_engine   what whoosh and tantivy share        on_disk      a folder for an index, shared and checked
   fitted_confidence   what is known of a hit, and the probability that it is relevant

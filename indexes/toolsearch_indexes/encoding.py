@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from toolsearch.catalog import Tool
 from toolsearch.errors import SetupError
 from toolsearch_indexes.encoders import Encoder
+from toolsearch_indexes.faiss_matrix import APPROXIMATE_FROM
 from toolsearch_indexes.tool_vectors import TOOLS_AT_ONCE, EncoderChanged, ToolVectors
 
 __all__ = ["EncodedTools"]
@@ -26,13 +27,18 @@ class EncodedTools:
 
     With `in_background` a thread encodes what is added, and `add` returns at once; it begins when the tools of `after`
     are encoded, and ends with its work, with the program, or with this object. Refused tools are tried again at the
-    next `add`.
+    next `add`. `approximate_from` is as in `ToolVectors`.
     """
 
     def __init__(
-        self, encoder: str | Encoder, *, in_background: bool = False, after: EncodedTools | None = None
+        self,
+        encoder: str | Encoder,
+        *,
+        in_background: bool = False,
+        after: EncodedTools | None = None,
+        approximate_from: int | None = APPROXIMATE_FROM,
     ) -> None:
-        self.vectors = ToolVectors(encoder)
+        self.vectors = ToolVectors(encoder, approximate_from)
         self.waiting: dict[str, Tool] = {}
         self.in_background = in_background
         self._after = after
@@ -58,6 +64,7 @@ class EncodedTools:
                 return
             error, answers = self._encode(list(new.values()), False)
             _report(self._encode(list(older.values()), answers)[0] or error, self.waiting)
+            self.vectors.refresh()
 
     def remove(self, ids: Iterable[str]) -> None:
         ids = list(ids)
@@ -65,6 +72,7 @@ class EncodedTools:
             for tool_id in ids:
                 self.waiting.pop(tool_id, None)
         self.vectors.remove(ids)
+        self.vectors.refresh()
 
     @property
     def is_encoding(self) -> bool:
@@ -141,6 +149,7 @@ class EncodedTools:
         with self._changes:
             untried = [tool for tool in self.waiting.values() if self._tried.get(tool.id) is not tool]
             if not untried:
+                self.vectors.refresh()
                 self._idle.set()
                 return False
         batch = untried[:AT_ONCE_IN_BACKGROUND]

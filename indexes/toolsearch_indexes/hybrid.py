@@ -22,6 +22,7 @@ from toolsearch_indexes.document import texts
 from toolsearch_indexes.encoders import Encoder
 from toolsearch_indexes.encoders.static import StaticEncoder
 from toolsearch_indexes.encoding import EncodedTools
+from toolsearch_indexes.faiss_matrix import APPROXIMATE_FROM
 from toolsearch_indexes.fitted_confidence import (
     DEPTH,
     Candidate,
@@ -74,7 +75,8 @@ class HybridIndex:
 
     `encoder` is a name from the entry points `toolsearch.encoders`, or an object; a missing one is a `SetupError`.
     `keyword_weight` is the share of the words in a score. `near` and `near_alone` are as in `VectorIndex`, for tools
-    that hold no word of the query. A query of several sentences is searched as a whole and sentence by sentence.
+    that hold no word of the query; `approximate_from` is as there too. A query of several sentences is searched as a
+    whole and sentence by sentence.
 
     If the encoder fails later, only words are searched, and the answer says so in `degraded`. Tools that the encoder
     refuses are found by their words; the next `add` tries to encode them again.
@@ -93,11 +95,12 @@ class HybridIndex:
         near: float = NEAR,
         near_alone: float | None = None,
         in_background: bool = False,
+        approximate_from: int | None = APPROXIMATE_FROM,
     ) -> None:
         number("keyword_weight", keyword_weight, "a share", least=0, most=1)
         check_bars(near, near_alone)
         self._words = KeywordIndex()
-        self._meaning = EncodedTools(encoder, in_background=in_background)
+        self._meaning = EncodedTools(encoder, in_background=in_background, approximate_from=approximate_from)
         self._weight = keyword_weight
         self._near, self._near_alone = near, near_alone
         self._tools: dict[str, Tool] = {}
@@ -185,6 +188,11 @@ class HybridIndex:
     def encoder(self) -> Encoder:
         """What makes the vectors."""
         return self._meaning.vectors.encoder
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether faiss finds the tools that are near in meaning now."""
+        return self._meaning.vectors.is_approximate
 
     def _by_words_only(
         self, hits: WordHits, limit: int, among: AbstractSet[str] | None, degraded: str | None = None

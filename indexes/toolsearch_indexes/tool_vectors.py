@@ -21,9 +21,11 @@ from toolsearch.errors import MissingExtra, QueryError, SetupError
 from toolsearch.search import Fit
 from toolsearch.search.confidence import PROBE, PROBED
 from toolsearch.support.bounded_cache import BoundedCache
+from toolsearch.support.checks import whole
 from toolsearch_indexes.document import PASSAGES, kept, passages
 from toolsearch_indexes.encoders import Encoder, EncoderError, OutputError, as_encoder, encoded, not_finite, unit_rows
 from toolsearch_indexes.encoders.centered import NEUTRAL
+from toolsearch_indexes.faiss_matrix import APPROXIMATE_FROM, FaissMatrix
 from toolsearch_indexes.fitted_confidence import shipped_fit
 from toolsearch_indexes.vectors import VectorMatrix
 
@@ -49,12 +51,17 @@ class EncoderChanged(SetupError):
 
 
 class ToolVectors:
-    """The vectors of tools by id, which an encoder makes from their texts. An unchanged tool is not encoded again."""
+    """The vectors of tools by id, which an encoder makes from their texts. An unchanged tool is not encoded again.
 
-    def __init__(self, encoder: str | Encoder) -> None:
+    From `approximate_from` tools on, faiss finds the nearest, if it is installed; None: it never does.
+    """
+
+    def __init__(self, encoder: str | Encoder, approximate_from: int | None = APPROXIMATE_FROM) -> None:
+        whole("approximate_from", approximate_from, none="for exact search in any catalog")
         if find_spec("numpy") is None:
             raise MissingExtra("search by meaning", "numpy", "vector")
         self.encoder = as_encoder(encoder)
+        self._approximate_from = approximate_from
         self._rows: VectorMatrix | None = None
         self._made_by: tuple[str, int] | None = None  # name and width of the encoder of the rows
         self._digests: dict[str, bytes] = {}
@@ -117,13 +124,19 @@ class ToolVectors:
             return
         import numpy as np
 
-        whole = np.stack(list(rows.values()))
+        matrix = np.stack(list(rows.values()))
         if self._rows is None:
-            self._rows = VectorMatrix(whole.shape[1])
-        self._made_by = self.encoder.name, whole.shape[1]
-        self._rows.put(list(rows), whole)
+            self._rows = self._matrix(matrix.shape[1])
+        self._made_by = self.encoder.name, matrix.shape[1]
+        self._rows.put(list(rows), matrix)
         self._digests.update(digests)
         self._warn_if_alike(self._rows)
+
+    def _matrix(self, width: int) -> VectorMatrix:
+        """An empty matrix: one that faiss helps to search, if it is installed and wanted."""
+        if self._approximate_from is None or find_spec("faiss") is None:
+            return VectorMatrix(width)
+        return FaissMatrix(width, self._approximate_from)
 
     def _warn_if_alike(self, rows: VectorMatrix) -> None:
         """Warns once if the encoder finds any two texts alike. If the tools are alike, neutral texts decide."""
@@ -155,6 +168,16 @@ class ToolVectors:
                 self._digests.pop(tool_id, None)
             if not self._digests:
                 self._rows = self._made_by = None
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether the nearest tools are found by faiss now, which may miss some."""
+        return self._rows is not None and self._rows.is_approximate
+
+    def refresh(self) -> None:
+        """Lets faiss take note of changes, in the background; for the end of a change, however many steps it had."""
+        if (rows := self._rows) is not None:
+            rows.refresh()
 
     def find_nearest(
         self, queries: Sequence[str], limit: int, among: AbstractSet[str] | None = None, also: Iterable[str] = ()

@@ -1,7 +1,7 @@
-"""Search by meaning: the cosine between a query and each tool, exact, with any encoder.
+"""Search by meaning: the cosine between a query and each tool, with any encoder.
 
 A tool's vector is the mean of several of its texts (see `document.passages`). Everything is in memory: a matrix of
-100,000 tools, 256 wide, is 100 MB.
+100,000 tools, 256 wide, is 100 MB. In a large catalog faiss finds the nearest tools, if it is installed.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from toolsearch.search.index import QUERY_CHARACTERS
 from toolsearch.support.checks import number
 from toolsearch_indexes.document import texts
 from toolsearch_indexes.encoders import Encoder
+from toolsearch_indexes.faiss_matrix import APPROXIMATE_FROM
 from toolsearch_indexes.fitted_confidence import (
     DEPTH,
     NEIGHBOURS,
@@ -48,22 +49,30 @@ SHOWN = 40  # characters of a query in a match
 
 
 class VectorIndex:
-    """Exact search by meaning, in memory.
+    """Search by meaning, in memory.
 
     `encoder` is a name from the entry points `toolsearch.encoders`, or an object. A tool is found if its cosine is at
     least `near`, or at least `near_alone` where the catalog knows no word of the query. None for `near_alone` is what
     one senseless query in ten reaches among as many tools as are searched: 0.34 for a thousand. The defaults suit
     encoders that give unrelated texts a cosine about 0; see `CenteredEncoder` for others. If an encoder fails during a
     search, the search has a problem instead of hits.
+
+    From `approximate_from` tools on, faiss finds the nearest ones, if it is installed, as soon as it has read them in
+    the background: quicker, and next to nothing is missed. None means that the search is always exact.
     """
 
     name = "vector"
 
     def __init__(
-        self, encoder: str | Encoder = "static", *, near: float = NEAR, near_alone: float | None = None
+        self,
+        encoder: str | Encoder = "static",
+        *,
+        near: float = NEAR,
+        near_alone: float | None = None,
+        approximate_from: int | None = APPROXIMATE_FROM,
     ) -> None:
         check_bars(near, near_alone)
-        self._vectors = ToolVectors(encoder)
+        self._vectors = ToolVectors(encoder, approximate_from)
         self._near, self._near_alone = near, near_alone
         self._changes = threading.RLock()
         self._words: dict[str, frozenset[str]] = {}
@@ -82,12 +91,14 @@ class VectorIndex:
                 log.error("index %r cannot take %r: it is found by its name only", self.name, tool_id, exc_info=error)
             for tool in tools:
                 self._set_words(tool.id, frozenset(word for text in texts(tool).values() for word in words(text)))
+            self._vectors.refresh()
 
     def remove(self, ids: Sequence[str]) -> None:
         with self._changes:
             self._vectors.remove(ids)
             for tool_id in ids:
                 self._set_words(tool_id, frozenset())
+            self._vectors.refresh()
 
     def search(self, query: str, limit: int, among: AbstractSet[str] | None = None) -> list[Scored]:
         query = query[:QUERY_CHARACTERS]
@@ -127,6 +138,11 @@ class VectorIndex:
     def encoder(self) -> Encoder:
         """What makes the vectors."""
         return self._vectors.encoder
+
+    @property
+    def is_approximate(self) -> bool:
+        """Whether faiss finds the nearest tools now."""
+        return self._vectors.is_approximate
 
     def _set_words(self, tool_id: str, new: frozenset[str]) -> None:
         for word in self._words.pop(tool_id, ()):

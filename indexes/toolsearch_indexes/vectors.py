@@ -65,6 +65,21 @@ class VectorMatrix:
     def __len__(self) -> int:
         return len(self._snapshot.slots)
 
+    @property
+    def is_approximate(self) -> bool:
+        """Whether the nearest rows are looked for in a way that may miss some."""
+        return False
+
+    def refresh(self) -> None:
+        """Makes ready, after changes, what finds rows more quickly than by multiplying all; here there is nothing."""
+
+    def live(self) -> tuple[list[str], NDArray[np.float32]]:
+        """The ids and the rows, in the order in which they were put."""
+        with self._changing:
+            snapshot = self._snapshot
+            slots = sorted(snapshot.slots.values())
+            return [str(snapshot.ids[slot]) for slot in slots], snapshot.rows[slots]
+
     def mean(self) -> NDArray[np.float32]:
         """The mean of the rows, (width,)."""
         snapshot = self._snapshot

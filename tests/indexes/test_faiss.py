@@ -1,4 +1,4 @@
-"""The faiss engine: what a large catalog needs of it, and what faiss alone gets wrong."""
+"""The index `faiss`: what a large catalog needs of it, what faiss alone gets wrong, and its folder."""
 
 import hashlib
 import json
@@ -6,6 +6,7 @@ import logging
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -18,11 +19,12 @@ from toolsearch import Catalog, SetupError, Tool
 from toolsearch.protocols import Scored
 from toolsearch.testing import check_index
 from toolsearch_indexes import faiss_matrix as module
-from toolsearch_indexes.faiss import FaissIndex, Structure
+from toolsearch_indexes.faiss import FaissIndex
 from toolsearch_indexes.vector import VectorIndex
 
-every_kind = pytest.mark.parametrize("kind", ["flat", "hnsw", "ivf"])
-approximate = pytest.mark.parametrize("kind", ["hnsw", "ivf"])
+FROM = 100  # tools: as a large catalog has thousands
+SECONDS = 60
+exact_or_not = pytest.mark.parametrize("approximate_from", [None, FROM], ids=["exact", "approximate"])
 
 
 class Grams:
@@ -56,36 +58,50 @@ def many(number: int, prefix: str = "t") -> list[Tool]:
     ]
 
 
-def filled(tools: list[Tool], kind: Structure | None = None) -> FaissIndex:
-    index = FaissIndex(Grams(), kind)
+def filled(tools: list[Tool], approximate_from: int | None = FROM) -> FaissIndex:
+    """An index of these tools, approximate where it shall be."""
+    index = FaissIndex(Grams(), approximate_from=approximate_from)
     index.add(tools)
+    if approximate_from is not None and len(tools) >= approximate_from:
+        wait_for_codes(index)
     return index
+
+
+def wait_for_codes(index: VectorIndex) -> None:
+    end = time.monotonic() + SECONDS
+    while not index.is_approximate:
+        assert time.monotonic() < end, "faiss has read nothing"
+        time.sleep(0.005)
 
 
 def ids(found: list[Scored]) -> list[str]:
     return [scored.id for scored in found]
 
 
-@every_kind
-def test_it_keeps_the_promises_of_an_index(kind: Structure) -> None:
-    check_index(lambda: FaissIndex(Grams(), kind, near_alone=0.6))  # 64 numbers tell little apart
+@exact_or_not
+def test_it_keeps_the_promises_of_an_index(approximate_from: int | None) -> None:
+    check_index(
+        lambda: FaissIndex(Grams(), near_alone=0.6, approximate_from=approximate_from)
+    )  # 64 numbers tell little apart
 
 
-@every_kind
-def test_a_removed_tool_shifts_nobody(kind: Structure) -> None:
+@exact_or_not
+def test_a_removed_tool_shifts_nobody(approximate_from: int | None) -> None:
     """H06: add t0 … t3, remove t0, search what t1 is about."""
     subjects = ["violin", "harbour", "weather", "invoice"]
-    index = filled([Tool(id=f"t{n}", name=s, description=f"About {s}") for n, s in enumerate(subjects)], kind)
+    index = filled(
+        [Tool(id=f"t{n}", name=s, description=f"About {s}") for n, s in enumerate(subjects)], approximate_from
+    )
     index.remove(["t0"])
     for n in (1, 2, 3):
         assert ids(index.search(f"about {subjects[n]}", 1)) == [f"t{n}"]
     assert "t0" not in ids(index.search("about violin", 4))
 
 
-@every_kind
-def test_removed_tools_never_come_back_and_the_answer_is_still_full(kind: Structure) -> None:
+@exact_or_not
+def test_removed_tools_never_come_back_and_the_answer_is_still_full(approximate_from: int | None) -> None:
     """H07: a graph cannot remove, and its best hits may all be gone."""
-    index = filled(many(600), kind)
+    index = filled(many(600), approximate_from)
     gone = ids(index.search("send the mail", 60))
     assert len(gone) == 60
     index.remove(gone)
@@ -100,9 +116,8 @@ def test_removed_tools_never_come_back_and_the_answer_is_still_full(kind: Struct
     assert ids(index.search("send the mail", 60)) == gone
 
 
-@approximate
-def test_tools_that_come_later_are_found_at_once_and_replaced_ones_anew(kind: Structure) -> None:
-    index = filled(many(600), kind)
+def test_tools_that_come_later_are_found_at_once_and_replaced_ones_anew() -> None:
+    index = filled(many(600))
     new = Tool(id="new", name="moor_ship", description="Moor a ship at the quay")
     index.add([new])
     assert ids(index.search("moor a ship at the quay", 1)) == ["new"]
@@ -114,14 +129,11 @@ def test_tools_that_come_later_are_found_at_once_and_replaced_ones_anew(kind: St
     assert {"t23", "later23"} <= set(ids(index.search("open the harbour, number 519", 30)))
 
 
-@approximate
 @pytest.mark.parametrize("allowed", [3, 40, 700])
-def test_the_best_of_those_a_caller_may_see_fill_the_answer(
-    kind: Structure, allowed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_best_of_those_a_caller_may_see_fill_the_answer(allowed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "FEW", 30)  # so that faiss itself is asked with a small catalog
     tools = many(900)
-    index, exact = filled(tools, kind), VectorIndex(Grams())
+    index, exact = filled(tools), VectorIndex(Grams())
     exact.add(tools)
     last = frozenset(ids(exact.search("rotate the secret", 900))[-allowed:])
     found, expected = index.search("rotate the secret", 3, last), exact.search("rotate the secret", 3, last)
@@ -134,10 +146,9 @@ def test_the_best_of_those_a_caller_may_see_fill_the_answer(
     assert index.search("rotate the secret", 3, frozenset(["elsewhere"])) == []
 
 
-@approximate
-def test_approximate_answers_are_nearly_those_of_exact_search(kind: Structure) -> None:
+def test_approximate_answers_are_nearly_those_of_exact_search() -> None:
     tools = many(3_000)
-    index, exact = filled(tools, kind), VectorIndex(Grams())
+    index, exact = filled(tools), VectorIndex(Grams())
     exact.add(tools)
     queries = [f"{verb} the {subject}" for verb in VERBS[:6] for subject in SUBJECTS[:6]]
     shared = [len(set(ids(index.search(q, 10))) & set(ids(exact.search(q, 10)))) for q in queries]
@@ -145,24 +156,21 @@ def test_approximate_answers_are_nearly_those_of_exact_search(kind: Structure) -
     assert index.search(queries[0], 1)[0] == exact.search(queries[0], 1)[0], "the cosine is that of the vectors"
 
 
-def test_the_kind_follows_the_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HNSW_FROM", 100)
-    monkeypatch.setattr(module, "IVF_FROM", 300)
-    index = FaissIndex(Grams())
-    kinds = []
-    for start in range(0, 400, 50):
-        index.add(many(400)[start : start + 50])
-        kinds.append(index.kind)
-    assert kinds == ["flat", "hnsw", "hnsw", "hnsw", "hnsw", "ivf", "ivf", "ivf"]
-    index.remove([f"t{n}" for n in range(350)])
-    assert index.kind == "flat"
-    assert ids(index.search("send the mail", 100)) != []
+def test_faiss_is_used_from_a_size_on_and_no_longer_below_it() -> None:
+    index = FaissIndex(Grams(), approximate_from=150)
+    index.add(many(149))
+    assert not any(thread.name == "toolsearch-faiss" for thread in threading.enumerate())
+    index.add(many(400)[149:])
+    wait_for_codes(index)
+    index.remove([f"t{n}" for n in range(300)])
+    assert not index.is_approximate
+    assert len(ids(index.search("send the mail", 100))) > 0
 
 
-@every_kind
-def test_ids_and_vectors_stay_in_step_while_threads_search(kind: Structure) -> None:
+@exact_or_not
+def test_ids_and_vectors_stay_in_step_while_threads_search(approximate_from: int | None) -> None:
     """H09: 8 threads search, 1 adds and removes 500 tools."""
-    index = filled(many(400), kind)
+    index = filled(many(400), approximate_from)
     failures: list[BaseException] = []
     done = threading.Event()
     known = {f"t{n}" for n in range(400)} | {f"x{n}" for n in range(500)}
@@ -192,10 +200,12 @@ def test_ids_and_vectors_stay_in_step_while_threads_search(kind: Structure) -> N
     assert len(index) == 400
 
 
-@every_kind
-def test_a_saved_index_gives_the_same_answers_and_encodes_nothing_again(kind: Structure, tmp_path: Path) -> None:
+@exact_or_not
+def test_a_saved_index_gives_the_same_answers_and_encodes_nothing_again(
+    approximate_from: int | None, tmp_path: Path
+) -> None:
     """I11's twin for vectors."""
-    index = filled(many(500), kind)
+    index = filled(many(500), approximate_from)
     index.remove(["t7", "t12"])
     queries = ["send the mail", "tune the violin", "unheardof words", "zzqx"]
     index.save(tmp_path)
@@ -205,29 +215,14 @@ def test_a_saved_index_gives_the_same_answers_and_encodes_nothing_again(kind: St
             assert query, f"encoded again: {texts}"
             return super().encode(texts, query=query)
 
-    again = FaissIndex.load(tmp_path, Told(), kind)
+    again = FaissIndex.load(tmp_path, Told(), approximate_from=approximate_from)
     assert len(again) == 498
-    assert again.kind == kind
     again.add([tool for tool in many(500) if tool.id not in ("t7", "t12")])
-    if kind == "flat":
-        assert [again.search(q, 10) for q in queries] == [index.search(q, 10) for q in queries]
+    assert [again.search(q, 10) for q in queries] == [index.search(q, 10) for q in queries]
     assert again.search("send the mail", 1) == index.search("send the mail", 1)
     again.save(tmp_path)
-    third = FaissIndex.load(tmp_path, Grams(), kind)
+    third = FaissIndex.load(tmp_path, Grams(), approximate_from=approximate_from)
     assert [third.search(q, 10) for q in queries] == [again.search(q, 10) for q in queries]
-
-
-@approximate
-def test_what_faiss_built_is_read_and_not_built_again(
-    kind: Structure, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    filled(many(300), kind).save(tmp_path)
-
-    def build(*_: Any) -> None:
-        raise AssertionError("built again")
-
-    monkeypatch.setattr(module, "_build", build)
-    assert len(FaissIndex.load(tmp_path, Grams(), kind).search("send the mail", 5)) == 5
 
 
 @pytest.mark.parametrize(("encoder", "told"), [(Grams(128), "128"), (Grams(64, "other"), "'other'")])
@@ -241,7 +236,7 @@ def test_vectors_of_another_encoder_are_refused_when_they_are_loaded(encoder: Gr
 def test_an_encoder_that_changes_its_width_is_refused() -> None:
     """H01."""
     encoder = Grams()
-    index = FaissIndex(encoder, "hnsw")
+    index = FaissIndex(encoder)
     index.add(many(50))
     encoder.width = 128
     with pytest.raises(SetupError, match=r"64 numbers .* gives 128"):
@@ -252,15 +247,15 @@ def test_an_encoder_that_changes_its_width_is_refused() -> None:
 
 def test_a_damaged_folder_is_logged_and_gives_an_empty_index(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """I05's twin for vectors."""
-    filled(many(200), "hnsw").save(tmp_path)
-    (tmp_path / "hnsw.faiss").write_bytes((tmp_path / "hnsw.faiss").read_bytes()[:100])
+    filled(many(200)).save(tmp_path)
+    (tmp_path / "rows.npy").write_bytes((tmp_path / "rows.npy").read_bytes()[:100])
     with caplog.at_level(logging.WARNING, "toolsearch"):
-        index = FaissIndex.load(tmp_path, Grams(), "hnsw")
-    assert "'hnsw.faiss' is damaged" in caplog.text
+        index = FaissIndex.load(tmp_path, Grams())
+    assert "'rows.npy' is damaged" in caplog.text
     assert len(index) == 0
     index.add(many(200))
     index.save(tmp_path)
-    assert len(FaissIndex.load(tmp_path, Grams(), "hnsw")) == 200
+    assert len(FaissIndex.load(tmp_path, Grams())) == 200
 
 
 def test_an_empty_index_can_be_saved(tmp_path: Path) -> None:
@@ -271,9 +266,10 @@ def test_an_empty_index_can_be_saved(tmp_path: Path) -> None:
     assert len(index.search("send the mail", 5)) == 3
 
 
-def test_an_unknown_kind_is_refused() -> None:
-    with pytest.raises(SetupError, match="one of flat, hnsw, ivf, not 'pq'"):
-        FaissIndex(Grams(), "pq")  # type: ignore[arg-type]
+@pytest.mark.parametrize("number", [0, -5, 1.5, "many"])
+def test_a_size_that_is_none_is_refused(number: Any) -> None:
+    with pytest.raises(SetupError, match="approximate_from must be a whole number of at least 1, or None for exact"):
+        FaissIndex(Grams(), approximate_from=number)
 
 
 def python(code: str) -> Any:
@@ -288,13 +284,12 @@ import json, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 import toolsearch, toolsearch_indexes.vector, toolsearch_indexes.faiss
 from toolsearch import Catalog
-from test_faiss import FaissIndex, Grams, many
+from test_faiss import FaissIndex, Grams, filled, many
 index = FaissIndex(Grams())
 index.add(many(100))
 index.search("send the mail", 5)
 before = [name for name in ("faiss", "torch") if name in sys.modules]
-large = FaissIndex(Grams(), "ivf")
-large.add(many(100))
+filled(many(100))
 print(json.dumps([before, [name for name in ("faiss", "torch") if name in sys.modules]]))
 """
     assert python(code) == [[], ["faiss"]]
@@ -321,7 +316,7 @@ def test_a_catalog_keeps_it_current() -> None:
     from toolsearch import ToolSearch
 
     catalog = Catalog([{"name": "send_mail", "description": "Send a mail"}])
-    search = ToolSearch(catalog, index=FaissIndex(Grams(), "ivf"))
+    search = ToolSearch(catalog, index=FaissIndex(Grams()))
     catalog.add({"name": "play_violin", "description": "Play the violin"})
     assert search.find("playing violins")[0].tool.id == "play_violin"
     catalog.remove("play_violin")

@@ -39,7 +39,7 @@ def test_a_faiss_index_shows_what_it_searches() -> None:
     pytest.importorskip("faiss")
     from toolsearch_indexes.faiss import FaissIndex
 
-    shown = "FaissIndex(tools=2, encoder=CallableEncoder('lengths v1', width=2), kind='flat')"
+    shown = "FaissIndex(tools=2, encoder=CallableEncoder('lengths v1', width=2))"
     assert repr(filled(FaissIndex(LENGTHS))) == shown
 
 
