@@ -23,6 +23,7 @@ from toolsearch_indexes.fitted_confidence import (
 from toolsearch_indexes.postings import ArrayPostings, DictPostings
 from toolsearch_indexes.query import ReadQuery, read_query
 from toolsearch_indexes.spelling import Vocabulary
+from toolsearch_indexes.synonyms import read_synonyms
 from toolsearch_indexes.text import name_words
 
 __all__ = ["KeywordIndex", "WordHits"]
@@ -65,6 +66,7 @@ class KeywordIndex:
         return len(self._tools)
 
     def add(self, tools: Sequence[Tool]) -> None:
+        read_synonyms()
         for tool in tools:
             fields, of_tool = impacts(tool)
             with self._lock:

@@ -18,7 +18,7 @@ __all__ = ["ArrayPostings", "DictPostings", "best"]
 DIGITS = 9
 NOTHING: Mapping[str, float] = MappingProxyType({})
 SLACK = 10**-DIGITS  # scores this close are equal
-CLOSED_FROM = 100  # tools that hold a word: from so many on it is worth asking whether they matter any more
+CLOSED_FROM = 200  # tools that hold a word: from so many on it is worth asking whether they matter any more
 SORTED = 2_000
 
 

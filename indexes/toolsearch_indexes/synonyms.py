@@ -14,7 +14,7 @@ from pathlib import Path
 from toolsearch_indexes.stem import stem
 from toolsearch_indexes.text import STOP_WORDS
 
-__all__ = ["Synonym", "find_synonyms"]
+__all__ = ["Synonym", "find_synonyms", "read_synonyms"]
 
 TABLE = Path(__file__).with_name("synonyms.toml")
 LONGEST = 4  # words of a form
@@ -28,6 +28,11 @@ class Synonym:
     words: tuple[str, ...]
     text: str
     section: str
+
+
+def read_synonyms() -> None:
+    """Reads the table, once, which takes some milliseconds: an index does it before the first search."""
+    _lengths()
 
 
 def find_synonyms(words: Sequence[str]) -> list[tuple[tuple[str, ...], tuple[Synonym, ...]]]:

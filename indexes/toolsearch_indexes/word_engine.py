@@ -30,6 +30,7 @@ from toolsearch_indexes.fitted_confidence import (
 from toolsearch_indexes.on_disk import Folder
 from toolsearch_indexes.query import ReadQuery
 from toolsearch_indexes.spelling import Vocabulary
+from toolsearch_indexes.synonyms import read_synonyms
 
 __all__ = ["LostIndex", "Ranked", "StoredWord", "WordEngine", "stored_words"]
 
@@ -123,6 +124,7 @@ class WordEngine(ABC, Generic[S]):
         return len(self._current().digests)
 
     def add(self, tools: Sequence[Tool]) -> None:
+        read_synonyms()
         with self._writing:
             added = {tool.id: tool for tool in tools}
             self._write(added, ())

@@ -90,6 +90,18 @@ def test_among_many_names_the_nearest_are_found_wherever_they_stand() -> None:
     assert "t9999" not in kept.near("quite_anothr_name")
 
 
+@pytest.mark.parametrize(
+    "text", ["удали пост", "公司的日历", "aфбв", "create_исс", "créer", "issueжз", "ß_create", "x" * 64]
+)
+def test_a_text_of_letters_that_no_name_has_is_near_none_without_a_look_at_the_names(text: str) -> None:
+    spelled = {f"t{n}": name for n, name in enumerate(["create_issue", "close_issue", "send_mail", "straße"])}
+    names = names_of(**spelled)
+    assert names.near(text) == names.near(text, among=set(spelled))
+    later = names.copy()
+    later.add("new", ("new", "удали_поста"))
+    assert later.near("удали пост") == ["new"]
+
+
 def test_a_name_taken_out_leads_nowhere() -> None:
     names = names_of(a="read", b="read")
     assert names.folded("READ") == ["a", "b"]

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from toolsearch import Hits, ToolSearch
+from toolsearch import Hits, Tool, ToolSearch, open_index
+from toolsearch_indexes import synonyms
 from toolsearch_indexes.query import ReadQuery, read_query
 from toolsearch_indexes.spelling import Vocabulary
 from toolsearch_indexes.synonyms import TABLE, find_synonyms
@@ -173,3 +174,15 @@ def test_every_form_of_the_table_is_lower_case_and_stands_for_something_else() -
             assert others, (section, form)
             assert form not in others
             assert json.dumps([form, others]) == json.dumps([form, others]).lower()
+
+
+@pytest.mark.parametrize("index", ["keyword", "hybrid", "whoosh", "tantivy"])
+def test_the_table_is_read_as_tools_are_added_and_not_in_the_first_search(index: str) -> None:
+    synonyms._synonyms.cache_clear()
+    synonyms._lengths.cache_clear()
+    opened = open_index(index)
+    opened.add([Tool(id="a", name="delete_repository", description="Delete a repository")])
+    read = synonyms._synonyms.cache_info().misses
+    assert read == 1
+    assert [hit.id for hit in opened.search("remove the repo", 1)] == ["a"]
+    assert synonyms._synonyms.cache_info().misses == read

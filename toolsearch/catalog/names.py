@@ -8,6 +8,7 @@ import re
 import unicodedata
 import zlib
 from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
@@ -141,11 +142,13 @@ class Names:
         self._entries: dict[str, _Entry] = {}
         self._sketches: dict[str, bytes] = {}  # of the keys of each tool, in the order of the entries
         self._columns: list[bytes] | None = None  # the sketches byte by byte, once they are needed
+        self._letters: set[str] = set()  # all that occurred in any name
 
     def copy(self) -> Names:
         """The same names, to be changed without a change of these."""
         other = Names()
         other._ids, other._entries, other._sketches = self._ids.copy(), self._entries.copy(), self._sketches.copy()
+        other._letters = self._letters.copy()
         return other
 
     def add(self, tool_id: str, spellings: Iterable[str], others: Iterable[str] = ()) -> None:
@@ -156,6 +159,7 @@ class Names:
         self._sketches[tool_id], self._columns = _sketch(frozenset().union(*map(_trigrams, keys))), None
         own, all_folded = (frozenset(map(folded, names)) - {""} for names in (exact, every))
         self._entries[tool_id] = _Entry(exact, own, all_folded, keys)
+        self._letters.update(*keys)
         for key in keys:
             self._ids[key] = (*self._ids.get(key, ()), tool_id)
 
@@ -200,6 +204,8 @@ class Names:
             return []
         wanted, entries = _trigrams(key), self._entries
         if among is None:
+            if _most_similar(key, self._letters) < SIMILAR:  # a query in a script that no name has
+                return []
             ids = list(self._sketches)
             columns = self._columns = self._columns or _columns(self._sketches.values())
         else:
@@ -235,6 +241,12 @@ def _most_alike(wanted: frozenset[str], ids: list[str], columns: Sequence[bytes]
     better = compress(ids, counts.translate(bytes(count > bar for count in range(256))))
     equal = compress(ids, counts.translate(bytes(count == bar for count in range(256))))
     return [*better, *heapq.nsmallest(SKETCHED - above, equal)]
+
+
+def _most_similar(key: str, letters: AbstractSet[str]) -> float:
+    """How similar at most a name of these letters is, 0 … 1: one that consists of what it shares with the key."""
+    shared = sum([letter in letters for letter in key])
+    return 2 * shared / (len(key) + shared)
 
 
 def _ratio(wanted: str, name: str) -> float:
