@@ -3,6 +3,7 @@
 app       the command, to which the others add     options    options and files that the commands share
 ranking_commands, savings_commands, speed_commands, own_commands, data_commands   what can be asked for
 demo      a first look                             terminal   tables, bars and progress in the terminal
+run_options   options of the commands that keep a run
 """
 
 from toolsearch_evals.cli.app import app

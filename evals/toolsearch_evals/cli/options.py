@@ -29,6 +29,7 @@ from toolsearch_evals.data.cases import (
 )
 from toolsearch_evals.reports.forms import FORMS, write
 from toolsearch_evals.reports.report import Report
+from toolsearch_evals.runs.reading import is_run
 from toolsearch_evals.savings.plan import MODES
 
 __all__ = [
@@ -126,6 +127,8 @@ def index_option(default: str) -> Any:
 def make_folder(folder: Path | None) -> Path | None:
     """Makes the folder to write into now, so that a long run does not end with the news that it cannot be made."""
     if folder is not None:
+        if is_run(folder):
+            raise SetupError(f"the folder {str(folder)!r} holds a run, which is kept as it is: name another folder")
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:

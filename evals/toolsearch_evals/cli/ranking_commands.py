@@ -28,6 +28,14 @@ from toolsearch_evals.cli.options import (
     read_one_labelled_set,
     with_examples,
 )
+from toolsearch_evals.cli.run_options import (
+    FailUnderOption,
+    ResumeOption,
+    RunOption,
+    check_bars,
+    command_of,
+    kept_run,
+)
 from toolsearch_evals.cli.terminal import progress
 from toolsearch_evals.confidence.calibrate import calibrate as calibrate_indexes
 from toolsearch_evals.confidence.elsewhere import steps as searches_elsewhere
@@ -37,6 +45,8 @@ from toolsearch_evals.learning.simulated_month import Habits
 from toolsearch_evals.ranking.compare import compare as compare_indexes
 from toolsearch_evals.ranking.rank import in_split
 from toolsearch_evals.ranking.rank import ranking as rank
+from toolsearch_evals.runs.bars import ranking_measures, ranking_places, read_bars
+from toolsearch_evals.runs.ranking_run import play_ranking, ranking_manifest
 
 __all__ = ["calibrate", "compare", "learning", "ranking"]
 
@@ -44,6 +54,7 @@ __all__ = ["calibrate", "compare", "learning", "ranking"]
 @app.command(epilog=example("ranking --split test --index keyword"))
 def ranking(
     *,
+    context: typer.Context,
     data: DataOption = None,
     dataset: DatasetOption = None,
     tools: OwnToolsOption = None,
@@ -60,6 +71,9 @@ def ranking(
         bool,
         typer.Option("--enriched/--plain", help="Add the data set's own example queries to the tools, or add none."),
     ] = False,
+    run: RunOption = None,
+    resume: ResumeOption = False,
+    fail_under: FailUnderOption = "",
     out: OutOption = None,
     form: FormatOption = ReportForm.table,
 ) -> None:
@@ -67,10 +81,17 @@ def ranking(
     folders = [*(data or ()), *map(Path, tools or ())]
     loaded = with_examples(read_labelled_sets(folders, dataset, samples), examples, own=enriched)
     names = index or [default_index()]
+    bars = read_bars(fail_under, ranking_measures())
     total = len(names) * sum(len(in_split(each.cases, split)) for each in loaded)
-    with progress(total, error_console()) as tick:
-        report = rank(loaded, names, split, tick)
+    if run is None and not resume:
+        with progress(total, error_console()) as tick:
+            report = rank(loaded, names, split, tick)
+    else:
+        manifest = ranking_manifest(command_of(context), loaded, names, split)
+        with kept_run(run, manifest, total, resume=resume) as kept, progress(total, error_console()) as tick:
+            report = kept.close(play_ranking(kept, loaded, names, split, tick))
     print_report(report, form, out)
+    check_bars(bars, ranking_places(report))
 
 
 @app.command(epilog=example("compare hybrid keyword --split test"))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 from typing import Any, TypeVar
 
@@ -19,7 +20,19 @@ from toolsearch_evals.ranking.measures import MEASURES, JudgedCase, Measure, cov
 from toolsearch_evals.ranking.report import ranking_report
 from toolsearch_evals.reports.report import Report
 
-__all__ = ["buckets", "in_split", "judge", "ranking"]
+__all__ = [
+    "EVERY",
+    "SHOWN",
+    "Kept",
+    "RankedSet",
+    "RankingFacts",
+    "buckets",
+    "facts_of",
+    "in_split",
+    "judge",
+    "ranking",
+    "report_on",
+]
 
 DEPTH = 15  # tools asked for; what the deepest measure reads
 FEW = 10  # cases; of more than two languages, one with fewer cases has no row of its own
@@ -27,6 +40,7 @@ BY_STEP = 5  # tools asked for with each step, as by the search tool
 EVERY = "all cases"  # of several data sets
 SHOWN, TOKENS = "R@shown", "tokens a search"
 Tick = Callable[[str], None]
+Kept = Callable[[str, str, Case, Callable[[], JudgedCase]], JudgedCase]
 T = TypeVar("T")
 
 
@@ -55,6 +69,25 @@ def judge(catalog: Catalog, index: ToolIndex, case: Case, reader: AnswerReader |
     return replace(judged, shown=answer.shown, tokens=answer.tokens) if answer else judged
 
 
+@dataclass(frozen=True)
+class RankedSet:
+    """The cases of one data set, searched by one index. `index` is its name in reports, `tools` their number."""
+
+    dataset: str
+    index: str
+    tools: int
+    judged: tuple[JudgedCase, ...]
+
+
+@dataclass(frozen=True)
+class RankingFacts:
+    """What a report on a ranking says besides what the searches came to."""
+
+    parameters: Mapping[str, Any]
+    quarantined: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
 def ranking(
     datasets: Sequence[Dataset],
     indexes: Sequence[str],
@@ -62,47 +95,77 @@ def ranking(
     tick: Tick = lambda _: None,
     *,
     measures: Sequence[Measure] = (),
+    kept: Kept = lambda _dataset, _index, _case, search: search(),
 ) -> Report:
     """The report on these data sets and indexes.
 
     Of several data sets there are two means: the macro mean, in which each set weighs the same, and the micro mean, in
     which each case does. Of a set with several kinds of cases, the micro mean is the row of all cases, and the macro
     mean that of its kinds. `measures` are shown after ours and those of installed packages. `tick` is called after each
-    search with what was searched.
+    search with what was searched. `kept(data set, index, case, search)` may answer for a search of an earlier time.
     """
     further = further_measures(measures)
+    catalogs = [each.catalog() for each in datasets]
+    sets = [
+        _searched(dataset, catalog, notation, in_split(dataset.cases, split), tick=tick, kept=kept)
+        for dataset, catalog in zip(datasets, catalogs, strict=True)
+        for notation in indexes
+    ]
+    return report_on(sets, facts_of(datasets, catalogs, indexes, split), further)
+
+
+def facts_of(
+    datasets: Sequence[Dataset], catalogs: Sequence[Catalog], indexes: Sequence[str], split: str
+) -> RankingFacts:
+    """What is known before anything is searched. `catalogs` are those of the data sets."""
+    parameters: dict[str, Any] = {
+        "data sets": [each.key for each in datasets],
+        "indexes": [label(name) for name in indexes],
+        "split": split,
+    }
+    if enriched := sum(len(each.enriched or ()) for each in datasets):
+        parameters["tools with example queries"] = enriched
+    quarantined = tuple(
+        f"{dataset.name}: {entry.name}: {entry.reason}"
+        for dataset, catalog in zip(datasets, catalogs, strict=True)
+        for entry in catalog.quarantined
+    )
+    return RankingFacts(parameters, quarantined, data_notes(datasets))
+
+
+def _searched(
+    dataset: Dataset, catalog: Catalog, notation: str, cases: Sequence[Case], *, tick: Tick, kept: Kept
+) -> RankedSet:
+    index, name = open_backend(notation), label(notation)
+    reader = AnswerReader(catalog, index)
+    judged = []
+    for case in cases:
+        judged.append(kept(dataset.key, name, case, partial(judge, catalog, index, case, reader)))
+        tick(f"{dataset.name}, {name}")
+    return RankedSet(dataset.name, name, len(catalog), tuple(judged))
+
+
+def report_on(sets: Sequence[RankedSet], facts: RankingFacts, further: Sequence[Measure] = ()) -> Report:
+    """The report on data sets that were searched; `further` are the measures besides ours."""
     used = (*MEASURES, *further)
     rows: list[dict[str, Any]] = []
     multi: list[dict[str, Any]] = []
     everything: dict[str, list[JudgedCase]] = {}
-    quarantined: list[str] = []
-    for dataset in datasets:
-        catalog = dataset.catalog()
-        quarantined += [f"{dataset.name}: {entry.name}: {entry.reason}" for entry in catalog.quarantined]
-        cases = in_split(dataset.cases, split)
-        for notation in indexes:
-            index = open_backend(notation)
-            reader = AnswerReader(catalog, index)
-            judged = []
-            for case in cases:
-                judged.append(judge(catalog, index, case, reader))
-                tick(f"{dataset.name}, {label(notation)}")
-            place: dict[str, Any] = {"dataset": dataset.name, "index": label(notation), "tools": len(catalog)}
-            everything.setdefault(place["index"], []).extend(judged)
-            first, *others = (
-                place | _ranking_row(bucket, each, used) for bucket, each in buckets(judged, lambda each: each.case)
-            )
-            rows += [first, *_mean_of_kinds(place, judged, used), *others]
-            multi += [place | row for row in _step_rows(judged)]
-    labels = [label(name) for name in indexes]
+    for each in sets:
+        place: dict[str, Any] = {"dataset": each.dataset, "index": each.index, "tools": each.tools}
+        everything.setdefault(each.index, []).extend(each.judged)
+        first, *others = (
+            place | _ranking_row(bucket, judged, used) for bucket, judged in buckets(each.judged, lambda one: one.case)
+        )
+        rows += [first, *_mean_of_kinds(place, each.judged, used), *others]
+        multi += [place | row for row in _step_rows(each.judged)]
+    names = list(everything)
     means: list[dict[str, Any]] = []
-    if len(datasets) > 1:
-        means += [_mean_of_sets(name, rows, used) for name in labels]
-        means += [_all_sets(len(datasets), name, everything[name], rows, used) for name in labels]
-    parameters: dict[str, Any] = {"data sets": [d.key for d in datasets], "indexes": labels, "split": split}
-    if enriched := sum(len(d.enriched or ()) for d in datasets):
-        parameters["tools with example queries"] = enriched
-    return ranking_report(means + rows, multi, quarantined, parameters, data_notes(datasets), further=further)
+    if len(sets) > len(names):
+        means += [_mean_of_sets(name, rows, used) for name in names]
+        means += [_all_sets(len(sets) // len(names), name, everything[name], rows, used) for name in names]
+    parameters = dict(facts.parameters)
+    return ranking_report(means + rows, multi, facts.quarantined, parameters, facts.notes, further=further)
 
 
 def buckets(of: Sequence[T], case_of: Callable[[T], Case]) -> list[tuple[str, list[T]]]:

@@ -1,0 +1,129 @@
+"""A run as it was kept: what was recorded, whether it is closed, and whether a file was changed since.
+
+    manifest.json    what the run is of
+    units.jsonl      one line a finished unit of work: its result, and where its lines end in the two files below
+    events.jsonl     one line a request to a model
+    scores.jsonl     one line a case or turn
+    report.*         the report in four forms                     once it is closed
+    seal.json        a SHA-256 hash of each of the other files    once it is closed
+
+Lines of a unit that has no line in `units.jsonl` were cut off in the middle, and count as not there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from toolsearch import SetupError
+from toolsearch.support.json_types import JsonObject
+from toolsearch_evals.runs.manifest import Manifest
+
+__all__ = [
+    "EVENTS",
+    "MANIFEST",
+    "SCORES",
+    "SEAL",
+    "UNITS",
+    "StoredRun",
+    "file_hash",
+    "is_run",
+    "read_run",
+    "whole_lines",
+]
+
+MANIFEST, UNITS, EVENTS, SCORES, SEAL = "manifest.json", "units.jsonl", "events.jsonl", "scores.jsonl", "seal.json"
+
+
+def is_run(folder: Path) -> bool:
+    """Whether a run was begun in the folder."""
+    return (folder / MANIFEST).is_file()
+
+
+def file_hash(file: Path) -> str:
+    """SHA-256 of a file. Line ends of Windows count as others, since git may put them in."""
+    return hashlib.sha256(file.read_bytes().replace(b"\r\n", b"\n")).hexdigest()
+
+
+def whole_lines(file: Path) -> Iterator[tuple[int, JsonObject]]:
+    """The JSON objects of the lines that were written to their end, each with the place in bytes where it ends."""
+    if not file.is_file():
+        return
+    end = 0
+    with file.open("rb") as lines:
+        for number, line in enumerate(lines, 1):
+            end += len(line)
+            if not line.endswith(b"\n"):
+                return
+            try:
+                yield end, json.loads(line)
+            except ValueError as error:
+                raise SetupError(f"{str(file)!r}, line {number}, is not valid JSON: {error}") from None
+
+
+@dataclass(frozen=True)
+class StoredRun:
+    """A run in its folder. `changed` names the files that are not as they were when it was closed."""
+
+    folder: Path
+    manifest: Manifest
+    is_closed: bool
+    changed: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of its folder."""
+        return self.folder.resolve().name
+
+    @cached_property
+    def units(self) -> dict[str, JsonObject]:
+        """The result of each finished unit, in the order in which they were played; {} for one without a result."""
+        return {str(line["unit"]): line.get("result") or {} for _, line in whole_lines(self.folder / UNITS)}
+
+    def events(self) -> Iterator[JsonObject]:
+        """What is known of each request."""
+        return self._lines(EVENTS)
+
+    def scores(self) -> Iterator[JsonObject]:
+        """What is known of each case or turn."""
+        return self._lines(SCORES)
+
+    def _lines(self, name: str) -> Iterator[JsonObject]:
+        return (line for _, line in whole_lines(self.folder / name) if line["unit"] in self.units)
+
+    def require_unchanged(self) -> StoredRun:
+        """Itself. Raises `SetupError` if a file was changed after the run was closed."""
+        if self.changed:
+            raise SetupError(
+                f"{' and '.join(map(repr, self.changed))} of the run {str(self.folder)!r} changed after it was closed, "
+                "so its figures cannot be trusted: restore the folder, or play it again into a new one"
+            )
+        return self
+
+
+def read_run(folder: Path) -> StoredRun:
+    """The run in a folder. Raises `SetupError` if there is none, or one of another format."""
+    if not is_run(folder):
+        raise SetupError(f"there is no run in {str(folder)!r}: a run's folder has a {MANIFEST}")
+    manifest = Manifest.from_json((folder / MANIFEST).read_text("utf-8"), repr(str(folder)))
+    seal = folder / SEAL
+    if not seal.is_file():
+        return StoredRun(folder, manifest, is_closed=False)
+    return StoredRun(folder, manifest, is_closed=True, changed=tuple(_changed(folder, seal)))
+
+
+def _changed(folder: Path, seal: Path) -> Iterator[str]:
+    try:
+        files = json.loads(seal.read_text("utf-8"))["files"]
+        hashes = files.items() if isinstance(files, Mapping) else ()
+    except (ValueError, KeyError, TypeError):
+        yield SEAL
+        return
+    for name, kept in hashes:
+        file = folder / name
+        if not file.is_file() or file_hash(file) != kept:
+            yield str(name)
