@@ -19,6 +19,7 @@ svg{--paper:#fff;--ink:#1b1f24;--soft:#5b6470;--rule:#dde1e6;--t0:#78808a;--t1:#
 @media(prefers-color-scheme:dark){svg{--paper:#14171b;--ink:#e6e9ed;--soft:#9aa4b0;--rule:#30363d;--t0:#98a1ab;--t1:#6ea8fe}}
 .paper{fill:var(--paper);stroke:var(--rule)}
 text{fill:var(--soft);font:13px system-ui,sans-serif}
+.name{font-size:12px}
 .title{fill:var(--ink);font-size:15px;font-weight:600}
 .told{fill:var(--ink);stroke:var(--paper);stroke-width:4px;paint-order:stroke}
 .grid{stroke:var(--rule);fill:none}
@@ -45,8 +46,9 @@ def picture(chart: Chart) -> str:
     drawing = svg(chart).partition("</svg>")[0].partition(">")[2]
     label = f"{chart.title}, against the number of tools in the catalog"
     legend = "".join(
-        f'<g transform="translate({x} -24)">{legend_sample(line)}<text x="40" y="12">{line.name}</text></g>'
-        for line, x in zip(chart.lines, (20, 280), strict=True)
+        f'<g transform="translate({x} -24)">{legend_sample(line)}'
+        f'<text class="name" x="38" y="12">{line.name}</text></g>'
+        for line, x in zip(chart.lines, (20, 272), strict=True)
     )
     whole = (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 {-ABOVE} {WIDTH} {HEIGHT + ABOVE}" width="{WIDTH}" '

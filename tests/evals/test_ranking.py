@@ -12,6 +12,8 @@ from toolsearch import Catalog, Scored, SetupError, Tool, ToolIndex
 from toolsearch_evals.backends import open_backend
 from toolsearch_evals.data.cases import Case, Dataset, load
 from toolsearch_evals.ranking.answers import AnswerReader
+from toolsearch_evals.ranking.measures import JudgedCase
+from toolsearch_evals.ranking.misses import miss_rows, misses_table
 from toolsearch_evals.ranking.rank import buckets, in_split, judge, ranking
 from toolsearch_evals.reports.forms import FORMS
 from toolsearch_evals.reports.report import Report
@@ -57,6 +59,54 @@ def test_a_broken_backend_is_an_error_and_not_an_empty_answer() -> None:
     found = judge(CATALOG, index, Case("1", "boom", (("open_ticket",),)))
     assert found.error == "RuntimeError: the backend is down"
     assert judge(CATALOG, index, Case("2", "please open one", (("open_ticket",),))).error is None
+
+
+def test_the_misses_are_listed_case_by_case_with_what_was_found_instead() -> None:
+    definitions = tuple({"name": name, "description": "Opens a ticket."} for name in ("a", "b", "c"))
+    cases = (
+        Case("hit", "open a ticket", (("a",),)),
+        Case("miss", "find it", (("a",), ("b", "c")), kind="multi", wording="user"),
+        Case("none", "nothing fits"),
+    )
+    judged = [
+        JudgedCase(cases[0], ("a",)),
+        JudgedCase(cases[1], ("a", "v", "w", "x", "y", "z", "c"), shown=("a", "c")),
+        JudgedCase(cases[2], ("a",)),
+        JudgedCase(replace(cases[1], id="down"), error="RuntimeError: down"),
+    ]
+    failed, late = miss_rows({"dataset": "s", "index": "i"}, judged)
+    assert failed["case"] == "down"
+    assert failed["instead"] == "RuntimeError: down"
+    assert late == {
+        "dataset": "s", "index": "i", "case": "miss", "kind": "multi", "wording": "user", "language": "en",
+        "query": "find it", "missed": "b or c", "instead": "v, w, x", "place": 7, "named": "yes",
+    }  # fmt: skip
+    report = ranking([Dataset("tools", definitions, cases, Path(), "tools/cases")], ["keyword"])
+    listed = {table.title: table for table in report.tables}["Misses, case by case"]
+    assert [row["case"] for row in listed.rows] == ["miss"]
+    assert listed.of_cases
+    assert "miss" in FORMS["html"](report)
+    assert report.title == "How well the indexes rank: tools"
+
+
+def test_a_table_of_cases_is_cut_in_markdown_and_whole_in_json() -> None:
+    rows = [{"dataset": "s", "case": f"case-{at}."} for at in range(50)]
+    report = Report("k", "t", (), {}, (misses_table(rows),), (), ())
+    assert FORMS["md"](report).count("case-") == 20
+    assert "30 more are in the JSON form." in FORMS["md"](report)
+    assert FORMS["json"](report).count("case-") == 50
+
+
+def test_the_cards_show_the_measures_of_one_index_or_one_measure_of_several() -> None:
+    definitions = ({"name": "open_ticket", "description": "Opens a ticket."},)
+    cases = (Case("1", "open a ticket", (("open_ticket",),)), Case("2", "fly to Mars"))
+    tickets = [Dataset("tickets", definitions, cases, Path(), "tickets/cases")]
+    one, two = ranking(tickets, ["keyword"]), ranking(tickets, ["keyword", "regex"])
+    row = one.tables[0].rows[0]
+    assert [card.label for card in one.cards] == ["R@5, keyword, tickets", "hit@5", "R@shown", "False answers"]
+    assert one.cards[0].value == f"{row['R@5']:.3f}"
+    assert f"n = {row['n_scored']}." in one.cards[0].note
+    assert [card.label for card in two.cards] == ["R@5, keyword, tickets", "R@5, regex, tickets"]
 
 
 def test_user_and_agent_wording_and_every_kind_have_rows_of_their_own() -> None:

@@ -170,9 +170,11 @@ def test_cards_and_cases_are_in_every_form_but_the_csv() -> None:
 def test_charts_that_differ_in_a_choice_share_one_switch(report: Report) -> None:
     page = FORMS["html"](report)
     assert re.findall(r"<legend>([^<]+)", page) == ["wire", "scale"]
-    assert re.findall(r'<figure data-c data-c0="([^"]+)"', page) == ["openai_chat"] * 4 + ["anthropic"] * 4
+    assert re.findall(r'<figure data-c data-c0="([^"]+)"', page) == [
+        dict(each.choices)["wire"] for each in (*report.charts, *report.waterfalls)
+    ]
     assert page.count('data-c1="log"') == page.count('data-c1="linear"') == 8
-    one = replace(report, charts=tuple(replace(each, scales=("log",)) for each in report.charts[:4]))
+    one = replace(report, charts=tuple(replace(each, scales=("log",)) for each in report.charts[:4]), waterfalls=())
     assert "<legend>" not in FORMS["html"](one)
 
 

@@ -22,11 +22,11 @@ BAR = 44  # characters
 
 
 def show(report: Report, console: Console, tables: int | None = None) -> None:
-    """Prints the headline and the tables; with a number, only that many tables."""
+    """Prints the headline and the tables, but those of single cases; with a number, only that many tables."""
     console.print(Text(f"\n{report.title}", style="bold"))
     for sentence in report.headline:
         console.print(Text(sentence))
-    for table in report.tables[:tables]:
+    for table in [each for each in report.tables if not each.of_cases][:tables]:
         console.print(Text(f"\n{table.full_title}", style="bold"))
         console.print(_table(table, console.width), crop=False)
         if table.note:

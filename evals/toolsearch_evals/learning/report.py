@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from toolsearch_evals.learning.simulated_month import KNOWN, UserRequest
 from toolsearch_evals.ranking.measures import bootstrap, mean
-from toolsearch_evals.reports.report import Column, Report, ReportTable
+from toolsearch_evals.reports.chart import Chart, ChartLine
+from toolsearch_evals.reports.report import Card, Column, Report, ReportTable, shown
 
 __all__ = ["FIRST", "JudgedRequest", "LearningRow", "learning_report", "learning_rows"]
 
 FIRST = 5  # hits that a model looks at
+MOST_CARDS = 4
 
 LearningRow = TypedDict(
     "LearningRow",
@@ -87,7 +89,46 @@ def learning_report(
         ),
         measured=_measured(parameters["mistaken"], parameters["mistaken_in_vain"]),
         limits=_limits(has_phrasings=has_phrasings),
+        charts=_charts(rows),
+        cards=tuple(
+            Card(
+                f"{row['index']}: hit@{FIRST}, with learning",
+                shown(row["with"], "score"),
+                f"{shown(row['without'], 'score')} without, n = {row['n']:,}.",
+            )
+            for row in whole[:MOST_CARDS]
+        ),
     )
+
+
+def _charts(rows: Sequence[LearningRow]) -> tuple[Chart, ...]:
+    """Hits week by week, without and with learning, of all requests."""
+    made = []
+    for index in dict.fromkeys(row["index"] for row in rows):
+        weekly = [row for row in rows if row["index"] == index and row["requests"] == "all"]
+        before = _points(row["without"] for row in weekly)
+        after = _points(row["with"] for row in weekly)
+        if len(before) > 1:
+            lines = (ChartLine("without learning", before, 0), ChartLine("with learning", after, 1))
+            title = f"Requests with a fitting tool among the first {FIRST}"
+            made.append(
+                Chart(
+                    title,
+                    "week",
+                    "share of the requests",
+                    lines,
+                    unit="share",
+                    x_unit="weeks",
+                    choices=(("index", index),),
+                    scales=("linear",),
+                )
+            )
+    return tuple(made)
+
+
+def _points(values: Iterable[float | None]) -> tuple[tuple[float, float], ...]:
+    """What is known of the weeks, the first of which is 1."""
+    return tuple((float(week), value) for week, value in enumerate(values, 1) if value is not None)
 
 
 def _measured(mistaken: float, mistaken_in_vain: float) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from toolsearch_evals.data.notes import data_notes
 from toolsearch_evals.ranking.answers import AnswerReader
 from toolsearch_evals.ranking.measure_plugins import further_measures
 from toolsearch_evals.ranking.measures import MEASURES, JudgedCase, Measure, coverage, mean, recall, summarise
+from toolsearch_evals.ranking.misses import miss_rows
 from toolsearch_evals.ranking.report import ranking_report
 from toolsearch_evals.reports.report import Report
 
@@ -150,6 +151,7 @@ def report_on(sets: Sequence[RankedSet], facts: RankingFacts, further: Sequence[
     used = (*MEASURES, *further)
     rows: list[dict[str, Any]] = []
     multi: list[dict[str, Any]] = []
+    missed: list[dict[str, Any]] = []
     everything: dict[str, list[JudgedCase]] = {}
     for each in sets:
         place: dict[str, Any] = {"dataset": each.dataset, "index": each.index, "tools": each.tools}
@@ -159,13 +161,16 @@ def report_on(sets: Sequence[RankedSet], facts: RankingFacts, further: Sequence[
         )
         rows += [first, *_mean_of_kinds(place, each.judged, used), *others]
         multi += [place | row for row in _step_rows(each.judged)]
+        missed += miss_rows(place, each.judged)
     names = list(everything)
     means: list[dict[str, Any]] = []
     if len(sets) > len(names):
         means += [_mean_of_sets(name, rows, used) for name in names]
         means += [_all_sets(len(sets) // len(names), name, everything[name], rows, used) for name in names]
     parameters = dict(facts.parameters)
-    return ranking_report(means + rows, multi, facts.quarantined, parameters, facts.notes, further=further)
+    return ranking_report(
+        means + rows, multi, facts.quarantined, parameters, facts.notes, further=further, missed=missed
+    )
 
 
 def buckets(of: Sequence[T], case_of: Callable[[T], Case]) -> list[tuple[str, list[T]]]:

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from toolsearch_evals.ranking.measures import MEASURES, Measure
-from toolsearch_evals.reports.report import Column, Report, ReportTable
+from toolsearch_evals.ranking.misses import misses_table
+from toolsearch_evals.reports.report import Card, Column, Report, ReportTable, shown
 
 __all__ = ["ranking_report"]
 
 Row = dict[str, Any]
+MOST_CARDS = 4
 
 _STEP_COLUMNS = (
     Column("dataset", "data set"),
@@ -30,28 +32,57 @@ def ranking_report(
     derived: tuple[str, ...],
     *,
     further: Sequence[Measure] = (),
+    missed: Sequence[Row] = (),
 ) -> Report:
     """The report on rows of one data set, index and bucket each; `step_rows` are on the cases that have steps.
 
-    `further` are the measures besides ours.
+    `further` are the measures besides ours, and `missed` rows of single cases.
     """
     tables = [ReportTable("Ranking", _columns(rows, (*MEASURES, *further)), rows)]
     if step_rows:
         tables.append(ReportTable("Requests that need several tools", _STEP_COLUMNS, step_rows))
+    if missed:
+        tables.append(misses_table(missed))
     macro = [row for row in rows if row["mean"] == "macro"][: len(parameters["indexes"])]
     micro = [row for row in rows if row["mean"] == "micro"]
     several = len(parameters["data sets"]) > 1
+    names = dict.fromkeys(row["dataset"] for row in micro if row["cases"] == "all")
     first = [*macro, *micro[: len(macro)]] if several else [row for row in micro if row["cases"] == "all"] + macro
     return Report(
         kind="ranking",
-        title="How well the indexes rank",
+        title=f"How well the indexes rank: {', '.join(names)}",
         headline=tuple(map(_headline, first)),
         parameters=parameters,
         tables=tuple(tables),
         measured=(*_MEASURED, *(f"{each.name}: {each.meaning}" for each in further)),
         limits=(*_LIMITS, *derived, *(f"Set aside, so never found: {entry}" for entry in quarantined)),
         data={"quarantined": list(quarantined)},
+        cards=_cards(macro if several else [row for row in first if row["mean"] == "micro"]),
     )
+
+
+def _cards(rows: Sequence[Row]) -> tuple[Card, ...]:
+    """Of one row its main measures; of several, what each finds."""
+    if len(rows) != 1:
+        return tuple(_card(f"R@5, {row['index']}, {row['dataset']}", row, "R@5") for row in rows[:MOST_CARDS])
+    (row,) = rows
+    unanswerable = shown(row["unanswerable answered"], "share")
+    return (
+        _card(f"R@5, {row['index']}, {row['dataset']}", row, "R@5"),
+        _card("hit@5", row, "hit@5"),
+        Card("R@shown", shown(row["R@shown"], "score"), "Among the tools that a search loads or names."),
+        Card(
+            "False answers",
+            unanswerable,
+            f"Of {row['n_unanswerable']:,} requests that no tool can meet.",
+        ),
+    )
+
+
+def _card(label: str, row: Row, measure: str) -> Card:
+    low, high = (shown(row[f"{measure} {end}"], "score") for end in ("low", "high"))
+    kinds = f"{row['cases']}, " if row["mean"] == "macro" else ""
+    return Card(label, shown(row[measure], "score"), f"{kinds}95 % interval {low} to {high}, n = {row['n_scored']:,}.")
 
 
 def _columns(rows: Sequence[Row], measures: Sequence[Measure]) -> tuple[Column, ...]:

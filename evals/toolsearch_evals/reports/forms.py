@@ -17,6 +17,7 @@ from toolsearch_evals.reports.report import Details, Report, described
 __all__ = ["FORMS", "as_csv", "as_html", "as_json", "as_markdown", "write"]
 
 FORMAT = 1  # of the JSON
+BEGINNING = 20  # rows of a table of cases
 
 
 def as_json(report: Report) -> str:
@@ -55,12 +56,15 @@ def as_markdown(report: Report) -> str:
     cards = "\n".join(f"- {_plain(f'{card.label}: {card.value}')}{_bracketed(card.note)}" for card in report.cards)
     parts = [f"# {_plain(report.title)}", *([cards] if cards else []), *map(_plain, report.headline)]
     for table in report.tables:
+        cells = table.cells()
+        shown = cells[:BEGINNING] if table.of_cases else cells
         lines = [
             _row([column.head for column in table.columns]),
             _row(["---" if column.unit == "text" else "---:" for column in table.columns]),
-            *(_row(cells) for cells in table.cells()),
+            *map(_row, shown),
         ]
-        parts += [f"## {_plain(table.title)}", "\n".join(lines), *([_plain(table.note)] if table.note else [])]
+        more = f"{len(cells) - len(shown):,} more are in the JSON form." if len(shown) < len(cells) else ""
+        parts += filter(None, [f"## {_plain(table.title)}", "\n".join(lines), more, _plain(table.note)])
     for cases in report.cases:
         parts += _cases(cases)
     parts += ["## How it was measured", "\n".join(f"- {_plain(line)}" for line in report.measured)]

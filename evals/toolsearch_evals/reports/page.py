@@ -98,7 +98,7 @@ def _lines(parts: Iterable[str]) -> str:
 
 @cache
 def _asset(name: str) -> str:
-    return resources.files(__package__).joinpath(name).read_text("utf-8")
+    return resources.files("toolsearch_evals.reports").joinpath(name).read_text("utf-8")
 
 
 def _hash(text: str) -> str:

@@ -51,12 +51,16 @@ class Column:
 
 @dataclass(frozen=True)
 class ReportTable:
-    """Rows are flat and JSON-ready; they may hold more than the columns show."""
+    """Rows are flat and JSON-ready; they may hold more than the columns show.
+
+    A table `of_cases` has a row for each of many cases: the terminal leaves it out, and Markdown shows its beginning.
+    """
 
     title: str
     columns: tuple[Column, ...]
     rows: Sequence[Mapping[str, Any]]
     note: str = ""
+    of_cases: bool = False
 
     def cells(self) -> list[list[str]]:
         """The rows as they are shown, all columns."""

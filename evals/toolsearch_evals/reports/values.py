@@ -34,9 +34,9 @@ def plain(value: float) -> str:
     return f"{value:,.0f}" if value == round(value) else f"{value:g}"
 
 
-def counted(number: int, what: str) -> str:
-    """A number of things in a sentence: "1 case", "2 cases"."""
-    return f"{number:,} {what}" if number == 1 else f"{number:,} {what}s"
+def counted(number: int, what: str, several: str = "") -> str:
+    """A number of things in a sentence: "1 case", "2 cases"; `several` is the plural if it takes more than an s."""
+    return f"{number:,} {what if number == 1 else several or f'{what}s'}"
 
 
 def described(values: Mapping[str, Any]) -> str:

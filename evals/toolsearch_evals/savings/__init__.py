@@ -7,7 +7,8 @@ scripted   the model that plays                          played   what it played
 prices     what that costs                               rows     what conversations cost, and where search breaks even
 formats    what it writes, and what a request looks like, on each wire
 format_plugins   formats that others add                 spring   the same in a published setting
-report     what the sweep found, as a report, with its cards, charts and notes (cards, charts, notes)
+noted      a format that notes what is said, and what the tokens are spent on
+report     what the sweep found, as a report, with its parts: cards, charts, notes, worked (single conversations)
 """
 
 from toolsearch_evals.savings.formats import WireFormat

@@ -13,6 +13,7 @@ from toolsearch_evals.savings.charts import savings_charts
 from toolsearch_evals.savings.notes import limits, measured
 from toolsearch_evals.savings.rows import BreakEven, SavingsRow, arm_of
 from toolsearch_evals.savings.sweep import SweepPlan, SweepResult
+from toolsearch_evals.savings.worked import waterfalls, worst_cases
 
 __all__ = ["savings_report"]
 
@@ -44,6 +45,8 @@ def savings_report(swept: SweepResult, plan: SweepPlan, dataset: Dataset, split:
         limits=limits(swept, plan),
         charts=savings_charts(swept, plan.wires),
         cards=savings_cards(swept.rows, swept.break_evens),
+        waterfalls=waterfalls(swept),
+        cases=worst_cases(swept),
         data={
             "tokenizers": swept.tokenizers,
             "break_even": [asdict(each) for each in swept.break_evens],

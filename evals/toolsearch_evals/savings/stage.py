@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 
-from toolsearch import Tool
+from toolsearch import Settings, Tool
 from toolsearch.tokens import counter
 from toolsearch_evals.data.cases import Case, Dataset
 from toolsearch_evals.savings.catalogs import GrowingCatalog
@@ -14,6 +14,7 @@ from toolsearch_evals.savings.conversations import Conversation, conversations
 from toolsearch_evals.savings.format_plugins import format_of
 from toolsearch_evals.savings.formats import WireFormat
 from toolsearch_evals.savings.jobs import Job
+from toolsearch_evals.savings.noted import Notes, noting
 from toolsearch_evals.savings.plan import STATIC, SweepPlan, sizes_of
 from toolsearch_evals.savings.scripted import PlayedConversation, play
 from toolsearch_evals.token_usage import TokenMeter, tokenizer
@@ -40,14 +41,14 @@ class Stage:
         self.quarantined = [f"{entry.name}: {entry.reason}" for entry in catalog.quarantined]
         self._cases = cases
         self._forms = {wire: format_of(wire, formats) for wire in plan.wires}
-        self._meter = TokenMeter(counter())
+        self.meter = TokenMeter(counter())
         self._arms = {each.arm: each for each in plan.searched()}
         self._drawn: dict[tuple[int, int, float], list[Conversation]] = {}
 
     @cached_property
     def tokenizers(self) -> dict[str, str]:
         """By wire, how its tokens are counted."""
-        by = self._meter.counter
+        by = self.meter.counter
         return {wire: tokenizer(by, is_public=form.tokenizer_is_public) for wire, form in self._forms.items()}
 
     def draw(self, seed: int, turns: int, locality: float) -> list[Conversation]:
@@ -66,8 +67,20 @@ class Stage:
             self._drawn[key] = list(islice(made, self.plan.conversations))
         return self._drawn[key]
 
-    def play(self, jobs: Sequence[Job]) -> Iterator[tuple[Job, PlayedConversation]]:
-        """Plays jobs of one conversation, from small catalogs to large ones."""
+    def note(self, jobs: Sequence[Job]) -> dict[Job, Notes]:
+        """Plays jobs of one conversation once more, and notes what is said and what the tokens are spent on."""
+        forms, notes = dict[Job, WireFormat](), dict[Job, Notes]()
+        for job in jobs:
+            settings = Settings() if job.arm == STATIC else self._arms[job.arm].settings
+            forms[job], notes[job] = noting(self._forms[job.wire], (settings.search_tool, settings.call_tool))
+        for _ in self.play(jobs, forms):
+            pass
+        return notes
+
+    def play(
+        self, jobs: Sequence[Job], forms: Mapping[Job, WireFormat] | None = None
+    ) -> Iterator[tuple[Job, PlayedConversation]]:
+        """Plays jobs of one conversation, from small catalogs to large ones; in `forms` of their own if given."""
         first = jobs[0]
         talk = self.draw(first.seed, first.turns, first.locality)[first.number]
         catalog = GrowingCatalog([self.tools[i] for i in talk.tools], self._arms.values())
@@ -77,8 +90,8 @@ class Stage:
             played = play(
                 search,
                 talk.cases,
-                self._forms[job.wire],
-                self._meter,
+                forms[job] if forms else self._forms[job.wire],
+                self.meter,
                 one_by_one=self.plan.one_by_one,
                 recognised=self.plan.recognised,
             )

@@ -26,7 +26,8 @@ Keep = Callable[[Job, PlayedConversation], None]
 class SweepResult:
     """Rows, one for each size, wire and arm; break-evens, one for each wire and arm.
 
-    `tokenizers` say by wire how its tokens were counted. `played` is what all of it was computed from.
+    `tokenizers` say by wire how its tokens were counted. `played` is what all of it was computed from, and `stage`
+    plays single conversations once more; without it, a report shows none.
     """
 
     rows: list[SavingsRow]
@@ -35,6 +36,7 @@ class SweepResult:
     quarantined: list[str]
     tokenizers: dict[str, str]
     played: PlayedJobs = field(default_factory=dict, repr=False)
+    stage: Stage | None = field(default=None, repr=False, compare=False)
 
 
 def sweep(
@@ -71,7 +73,7 @@ def sweep(
     in_order = {job: played[job] for job in jobs}
     rows, break_evens = rows_of(plan, in_order)
     refused = [call for each in in_order.values() for call in each.refused]
-    return SweepResult(rows, break_evens, refused, stage.quarantined, stage.tokenizers, in_order)
+    return SweepResult(rows, break_evens, refused, stage.quarantined, stage.tokenizers, in_order, stage)
 
 
 def conversations_of(plan: SweepPlan, tools: int) -> int:
