@@ -17,6 +17,6 @@ NAMES = ("manifest", "unit", "event", "score", "seal", "report")
 
 def schema(name: str) -> JsonObject:
     """The schema of that name, one of `NAMES`."""
-    text = (files(__package__) / f"{name}.schema.json").read_text("utf-8")
+    text = (files("toolsearch_evals.runs.schemas") / f"{name}.schema.json").read_text("utf-8")
     read: JsonObject = json.loads(text)
     return read
