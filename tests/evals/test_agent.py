@@ -401,6 +401,10 @@ def test_the_report_is_written_in_every_form(tmp_path: Path) -> None:
     assert all("rooms-3" in text for text in texts if "{" in text[:1] or "<" in text[:1] or "#" in text[:1])
     assert [table.title for table in report.tables][-1] == "Tasks not met"
     assert json.loads(texts[0])["kind"] == "agent"
+    assert [card.label for card in report.cards][:2] == ["Tasks met", "Input tokens saved"]
+    ((first, *_),) = [details.each for details in report.cases]
+    assert ("ended", "answered") in first.facts
+    assert [said.who for said in first.said] == ["user", "model"]
 
 
 # -- the command ---------------------------------------------------------------------------------------------------

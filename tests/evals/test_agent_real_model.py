@@ -4,19 +4,19 @@ SmolLM2 with 135 million parameters writes JSON that keeps to a schema, and hard
 template has no place for tools, so its server drops them: the kind of endpoint that the probe is for.
 """
 
-import json
-import os
 from collections.abc import Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
-import jsonschema
 import pytest
 from typer.testing import CliRunner
 
+from toolsearch.tokens import counter
+from toolsearch_evals.agent.endpoint import Endpoint
+from toolsearch_evals.agent.play import Arm, Asked, Remaining, play_task
+from toolsearch_evals.agent.tasks import tasks
 from toolsearch_evals.cli import app
-from toolsearch_evals.runs.reading import read_run
-from toolsearch_evals.runs.schemas import schema
+from toolsearch_evals.token_usage import TokenMeter
 
 pytestmark = [
     pytest.mark.heavy,
@@ -45,19 +45,23 @@ def url() -> Iterator[str]:
     del server
 
 
-def test_a_small_model_is_probed_gets_tools_as_text_and_plays_a_task(url: str, tmp_path: Path) -> None:
-    arguments = ["agent", "--model", "smollm2", "--base-url", url, "--task", "stock-6", "--tools", "20"]
-    arguments += ["--mode", "append", "--index", "keyword", "--run", str(tmp_path / "run")]
-    arguments += ["--option", "max_tokens=80", "--option", "temperature=0", "--timeout", "300"]
-    done = CliRunner().invoke(app, arguments, env=dict(os.environ), catch_exceptions=False)
+def test_a_small_model_is_found_to_read_no_tools(url: str) -> None:
+    done = CliRunner().invoke(
+        app, ["agent", "--model", "smollm2", "--base-url", url, "--probe-only", "--timeout", "300"]
+    )
     assert done.exit_code == 0, done.output
     assert "This endpoint drops tools" in done.output
-    run = read_run(tmp_path / "run")
-    assert run.manifest.settings["adapter"] == "schema"
-    (score,), events = list(run.scores()), list(run.events())
-    for line in events:
-        jsonschema.validate(line, schema("event"))
-    assert (score["error"], score["requests"]) == (None, len(events))
-    assert all(event["billed"] > event["written"] > 0 for event in events)
-    assert all(event["first seconds"] > 0 for event in events)
-    assert json.loads((tmp_path / "run" / "report.json").read_text("utf-8"))["kind"] == "agent"
+
+
+def test_a_small_model_calls_tools_that_stand_in_the_text(url: str) -> None:
+    """It is cut off by a budget, since it goes on and on."""
+    options = {"max_tokens": 100, "temperature": 0}
+    endpoint = Endpoint("smollm2", base_url=url, seconds=300.0, options=options)
+    asked = Asked(endpoint, endpoint.client(), TokenMeter(counter()), "schema")
+    task = next(each for each in tasks() if each.id == "stock-6")
+    played = play_task(task, 20, Arm("append"), asked, remaining=Remaining(tokens=3_000))
+    score = played.score
+    assert score["error"] is None
+    assert [each for each in score["calls"] if each["kind"] == "search" and each["status"] == "ok"]
+    assert all(line["billed"] > line["written"] > 0 and line["first seconds"] > 0 for line in played.requests)
+    assert 1 < score["rounds"] == len(played.requests) < 12

@@ -5,8 +5,8 @@ catalogs    the world's tools, filled up with others to N       endpoint   a pro
 probe       whether an endpoint reads tools                     json_adapter   tools for a model that does not read them
 play        one task                                            evaluation     all of them, within a budget
 rows        shares and means with intervals                     report         what is told about them
-agent_run   an evaluation as a run                              loopback       a provider on this machine …
-scripted_model   … whose model knows the solutions
+cards       what a page shows besides tables                    agent_run      an evaluation as a run
+loopback    a provider on this machine …                        scripted_model … whose model knows the solutions
 """
 
 from toolsearch_evals.agent.endpoint import Endpoint

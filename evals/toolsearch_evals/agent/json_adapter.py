@@ -17,11 +17,13 @@ from toolsearch.catalog import Shown
 from toolsearch.events.facts import Answers, Message, ModelReplied
 from toolsearch.protocols import Model
 from toolsearch.support.json_types import JsonObject
+from toolsearch.wires import exported
 from toolsearch_evals.agent.endpoint import whole_reply
 
 __all__ = ["HOW", "JsonToolModel"]
 
 ANSWER = "answer"  # in place of a tool's name
+OWN_ARGUMENTS = 20  # tools, with more of which a form for each would be long
 HOW = """Reply with one JSON object and nothing else.
 To call a tool: {"tool": "its name", "arguments": {…}, "answer": ""}
 To answer the user: {"tool": "answer", "arguments": {}, "answer": "your words"}
@@ -60,13 +62,21 @@ def _described(tools: tuple[Shown, ...]) -> str:
 
 
 def _schema(tools: tuple[Shown, ...]) -> JsonObject:
-    """The form of a reply. The arguments are any object: the session checks them, and says what is wrong."""
-    properties = {
-        "tool": {"type": "string", "enum": [*(shown.name for shown in tools), ANSWER]},
-        "arguments": {"type": "object"},
-        "answer": {"type": "string"},
-    }
-    return {"type": "object", "properties": properties, "required": list(properties)}
+    """The form of a reply: an answer, or a call of one of the tools.
+
+    Of few tools each has a form with its own arguments; of many, the arguments are any object: the session checks them
+    anyway, and says what is wrong.
+    """
+    answer = _form([ANSWER], {"type": "object", "properties": {}, "additionalProperties": False})
+    if len(tools) > OWN_ARGUMENTS:
+        return {"anyOf": [answer, _form([shown.name for shown in tools], {"type": "object"})]}
+    return {"anyOf": [answer, *(_form([s.name], exported(s.tool.input_schema)[0]) for s in tools)]}
+
+
+def _form(names: list[str], arguments: object) -> JsonObject:
+    properties: JsonObject = {"tool": {"type": "string", "enum": names}, "arguments": arguments}
+    properties = {**properties, "answer": {"type": "string"}}
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
 
 
 def _as_text(message: Message) -> Message:

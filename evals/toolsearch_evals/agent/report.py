@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from toolsearch.support.json_types import JsonObject
+from toolsearch_evals.agent.cards import cards_of, unmet_tasks
 from toolsearch_evals.agent.rows import against_static, rows_of, token_check
 from toolsearch_evals.reports.report import Column, Report, ReportTable, counted
 
@@ -31,6 +32,8 @@ def agent_report(scores: Sequence[JsonObject], facts: Mapping[str, object], miss
         measured=_measured(facts),
         limits=_LIMITS,
         data={"format of scores": 1, "missing": list(missing)},
+        cards=cards_of(rows, pairs, checked),
+        cases=unmet_tasks(scores),
     )
 
 
@@ -94,13 +97,13 @@ def _cost_table(rows: Sequence[JsonObject]) -> ReportTable:
         Column("cached share", "of them cached", "share"),
         Column("written", "tokens written", "count"),
         Column("counted", "input tokens counted", "count"),
-        Column("dollars a 1,000", "dollars a 1,000", "number"),
-        Column("dollars a 1,000 met", "dollars a 1,000 met", "number"),
+        Column("dollars a 1,000", "1,000 cost", "dollars"),
+        Column("dollars a 1,000 met", "1,000 met cost", "dollars"),
         Column("seconds", "seconds", "number", "seconds ±"),
         Column("first seconds", "to the first token", "number"),
     )
     note = (
-        "Means of a task; dollars of 1,000 tasks, and of as many as it takes to meet 1,000. A dash: the endpoint does "
+        "Means of a task; what 1,000 tasks cost, and as many as it takes to meet 1,000. A dash: the endpoint does "
         "not say it, or no price is known."
     )
     return ReportTable("What a task costs", heads, rows, note)
