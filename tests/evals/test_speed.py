@@ -36,7 +36,7 @@ def test_engines_are_timed_in_the_same_run_and_by_wording() -> None:
         assert (row["add"] is None) == (row["remove"] is None) == (row["engine"] in ("bm25s", "rank-bm25"))
     assert rows[0]["derived"] == 0
     (beside,) = report.data["vectors"]
-    assert (beside["engine"], beside["kind"], beside["width"]) == ("vector", "flat", 256)
+    assert (beside["engine"], beside["kind"], beside["width"]) == ("vector", "exact", 256)
     assert beside["ratio"] is None or beside["ratio"] == pytest.approx(beside["search"] / beside["product"])
 
 

@@ -90,7 +90,8 @@ class IndexEngine:
             took["search"] += middle - began
             took["product"] += process_time() - middle
         each = {key: 1_000 * seconds / len(texts) for key, seconds in took.items()}
-        return {"kind": getattr(self.index, "kind", "flat"), "width": encoder.width, **each}
+        kind = "faiss" if getattr(self.index, "is_approximate", False) else "exact"
+        return {"kind": kind, "width": encoder.width, **each}
 
     def _known(self, encoder: Any) -> Any:
         self._encoder = _KnownVectors(encoder)
