@@ -11,8 +11,11 @@ from toolsearch_evals.savings.rows import BreakEven, SavingsRow, arm_of
 __all__ = ["dollar_table", "savings_cards"]
 
 CONVERSATIONS = 1_000
-# Of each maker a large, a middle and a small model. The table of prices has more, and says how old they are.
-MODELS = ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-4-5", "gpt-5", "gpt-5-mini", "gpt-5-nano")
+# By wire a large, a middle and a small model; on other wires, all of them. The table of prices has more.
+MODELS = {
+    "anthropic": ("claude-opus-5-5", "claude-sonnet-5-5", "claude-haiku-4-5"),
+    "openai_chat": ("gpt-5", "gpt-5-mini", "gpt-5-nano"),
+}
 
 
 def savings_cards(rows: Sequence[SavingsRow], break_evens: Sequence[BreakEven]) -> tuple[Card, ...]:
@@ -23,7 +26,7 @@ def savings_cards(rows: Sequence[SavingsRow], break_evens: Sequence[BreakEven]) 
     few, row = mine[0], mine[-1]
     where = ", ".join(filter(None, (f"{row['tools']:,} tools", *arm_of(row), row["wire"])))
     return (
-        Card("Tokens saved", f"{row['saving']:.0%}".replace("-", "−"), f"{_by_met(row)}{where}."),
+        Card("Tokens saved", _percent(row["saving"]), f"{_by_met(row)}{where}."),
         _even_card(break_evens[0], few["tools"]),
         _success_card(row),
         Card(
@@ -38,7 +41,11 @@ def _by_met(row: SavingsRow) -> str:
     before, after = row["static cost a met request"], row["cost a met request"]
     if before is None or after is None:
         return ""
-    return f"By the price of a met request, {1 - after / before:.0%}. ".replace("-", "−")
+    return f"By the price of a met request, {_percent(1 - after / before)}. "
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %".replace("-", "−")
 
 
 def _even_card(even: BreakEven, least: int) -> Card:
@@ -58,30 +65,18 @@ def _success_card(row: SavingsRow) -> Card:
     if success is None or low is None or high is None:
         return Card("Requests met", "–", "No request of these conversations can be met by a tool.")
     return Card(
-        "Requests met", f"{success:.0%}", f"95 % interval {low:.0%} to {high:.0%}, n = {row['requests to meet']:,}."
+        "Requests met",
+        _percent(success),
+        f"95 % interval {_percent(low)} to {_percent(high)}, n = {row['requests to meet']:,}.",
     )
 
 
 def dollar_table(rows: Sequence[SavingsRow], columns: Sequence[Column]) -> ReportTable:
     """Dollars by the dated prices of some models, with the most tools; `columns` say which arm a row is of."""
     most = max(row["tools"] for row in rows)
-    told = []
-    for model in MODELS:
-        price = PRICES[model]
-        for row in rows:
-            if row["tools"] == most:
-                before = _dollars(price, row["static uncached"], row["static cached"], row["static output"])
-                after = _dollars(price, row["uncached"], row["cached"], row["output"])
-                told.append(
-                    {
-                        "model": model,
-                        **{column.key: dict(row)[column.key] for column in columns},
-                        "static dollars": before,
-                        "dollars": after,
-                        "saved dollars": before - after,
-                        "date": price.date,
-                    }
-                )
+    every = tuple(name for names in MODELS.values() for name in names)
+    largest = [row for row in rows if row["tools"] == most]
+    told = [_dollar_row(row, model, columns) for row in largest for model in MODELS.get(row["wire"], every)]
     heads = (
         Column("model", "model"),
         *columns,
@@ -96,6 +91,15 @@ def dollar_table(rows: Sequence[SavingsRow], columns: Sequence[Column]) -> Repor
         "differs."
     )
     return ReportTable(f"Dollars for {CONVERSATIONS:,} conversations", heads, told, note)
+
+
+def _dollar_row(row: SavingsRow, model: str, columns: Sequence[Column]) -> dict[str, object]:
+    price = PRICES[model]
+    before = _dollars(price, row["static uncached"], row["static cached"], row["static output"])
+    after = _dollars(price, row["uncached"], row["cached"], row["output"])
+    arm = {column.key: dict(row)[column.key] for column in columns}
+    saved = {"static dollars": before, "dollars": after, "saved dollars": before - after}
+    return {"model": model, **arm, **saved, "date": price.date}
 
 
 def _dollars(price: Price, new: float, cached: float, written: float) -> float:

@@ -2,71 +2,83 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 
+from toolsearch_evals.reports.axes import Scale
 from toolsearch_evals.reports.chart import Chart, ChartLine
-from toolsearch_evals.savings.rows import Arm, SavingsRow, arm_of
+from toolsearch_evals.savings.rows import Arm, BreakEven, SavingsRow, arm_of
 from toolsearch_evals.savings.sweep import SweepResult
 
 __all__ = ["savings_charts"]
 
 X = "tools in the catalog"
+# What a page lets the reader choose, where several were played or assumed; by its key in the rows.
+CHOICES = {"wire": "wire", "turns": "turns", "locality": "locality", "cache": "cache", "profile": "prices"}
 Marks = tuple[tuple[float, str], ...]
 Ends = tuple[float, float] | None
+Choice = tuple[tuple[str, str], ...]
+BOTH: tuple[Scale, ...] = ("log", "linear")
 
 
-def savings_charts(swept: SweepResult, wires: Sequence[str]) -> tuple[Chart, ...]:
-    """Of each wire: what is saved and what is met, side by side; the tokens, and the price of a met request."""
-    return tuple(chart for wire in wires for chart in _charts(swept, wire))
+def savings_charts(swept: SweepResult) -> tuple[Chart, ...]:
+    """Of each wire, and of whatever else a reader can choose: what is saved and what is met, side by side; the tokens,
+    and the price of a met request."""
+    groups: dict[Choice, list[SavingsRow]] = {}
+    for row in swept.rows:
+        groups.setdefault(_choice(row), []).append(row)
+    evens: dict[Choice, list[BreakEven]] = {}
+    for even in swept.break_evens:
+        evens.setdefault(_choice(asdict(even)), []).append(even)
+    return tuple(chart for choice, rows in groups.items() for chart in _charts(swept, choice, rows, evens[choice]))
 
 
-def _charts(swept: SweepResult, wire: str) -> tuple[Chart, ...]:
-    rows = [row for row in swept.rows if row["wire"] == wire]
+def _choice(of: Mapping[str, object]) -> Choice:
+    return tuple((name, f"{of[key]}") for key, name in CHOICES.items() if key in of)
+
+
+def _charts(
+    swept: SweepResult, choice: Choice, rows: Sequence[SavingsRow], even: Sequence[BreakEven]
+) -> tuple[Chart, ...]:
     arms = list(dict.fromkeys(map(arm_of, rows)))
     mine = [(tone, _name(arm, arms), [row for row in rows if arm_of(row) == arm]) for tone, arm in enumerate(arms, 1)]
-    before = mine[0][2]
-    counted_by = swept.tokenizers[wire].partition(":")[0]
-    even = [each for each in swept.break_evens if each.wire == wire]
-    choices = (("wire", wire),)
+    counted_by = swept.tokenizers[rows[0]["wire"]].partition(":")[0]
     saved = Chart(
         f"Tokens saved ({counted_by})",
         X,
         "share of the tokens saved",
-        tuple(ChartLine(name, tuple((r["tools"], r["saving"]) for r in of), tone) for tone, name, of in mine),
+        tuple(_line(tone, name, of, "saving") for tone, name, of in mine),
         _marks([(each.tokens, each.arm) for each in even], arms),
         unit="share",
-        choices=choices,
-        scales=("log", "linear"),
+        choices=choice,
+        scales=BOTH,
     )
     met = Chart(
         "Requests met: the right tools were called",
         X,
         "share of the requests met",
-        tuple(_met_line(tone, name, of) for tone, name, of in mine),
+        tuple(_line(tone, name, of, "success") for tone, name, of in mine),
         unit="share",
-        choices=choices,
-        scales=("log", "linear"),
+        choices=choice,
+        scales=BOTH,
     )
     tokens = Chart(
         f"Tokens of a conversation ({counted_by})",
         X,
         "tokens",
-        (
-            ChartLine("all tools sent", tuple((r["tools"], r["static tokens"]) for r in before), 0),
-            *(ChartLine(name, tuple((r["tools"], r["tokens"]) for r in of), tone) for tone, name, of in mine),
-        ),
+        _lines(mine, "tokens"),
         saved.marks,
-        choices=choices,
-        scales=("log", "linear"),
+        choices=choice,
+        scales=BOTH,
     )
     price = Chart(
         "Price of a request that is met, in new input tokens",
         X,
         "new input tokens",
-        (_price_line(0, "all tools sent", before, "static "), *(_price_line(t, name, of) for t, name, of in mine)),
+        _lines(mine, "cost a met request"),
         _marks([(each.met, each.arm) for each in even], arms),
-        choices=choices,
-        scales=("log", "linear"),
+        choices=choice,
+        scales=BOTH,
     )
     return saved, met, tokens, price
 
@@ -77,34 +89,28 @@ def _name(arm: Arm, arms: Sequence[Arm]) -> str:
     return ", ".join(filter(None, (arm[at] for at in differing))) or f"searched ({', '.join(filter(None, arm))})"
 
 
-def _met_line(tone: int, name: str, rows: Sequence[SavingsRow]) -> ChartLine:
-    told = [(row["tools"], row["success"], _ends(row["success low"], row["success high"])) for row in rows]
-    return _line(tone, name, told)
+def _lines(mine: Sequence[tuple[int, str, Sequence[SavingsRow]]], key: str) -> tuple[ChartLine, ...]:
+    """A line of all tools sent, and one for each arm."""
+    return (
+        _line(0, "all tools sent", mine[0][2], f"static {key}"),
+        *(_line(tone, name, of, key) for tone, name, of in mine),
+    )
 
 
-def _price_line(tone: int, name: str, rows: Sequence[SavingsRow], start: str = "") -> ChartLine:
-    if start:
-        return _line(tone, name, [(row["tools"], row["static cost a met request"], None) for row in rows])
-    told = [
-        (
-            row["tools"],
-            row["cost a met request"],
-            _ends(row["cost a met request low"], row["cost a met request high"]),
-        )
-        for row in rows
-    ]
-    return _line(tone, name, told)
+def _line(tone: int, name: str, rows: Sequence[SavingsRow], key: str) -> ChartLine:
+    """A line through what is known of a figure, with its interval where there is one."""
+    known = [dict(row) for row in rows if dict(row)[key] is not None]
+    points = tuple((_number(row["tools"]), _number(row[key])) for row in known)
+    return ChartLine(name, points, tone, tuple(_ends(row.get(f"{key} low"), row.get(f"{key} high")) for row in known))
 
 
-def _line(tone: int, name: str, told: Sequence[tuple[int, float | None, Ends]]) -> ChartLine:
-    """A line through the values that are known."""
-    known = [(tools, value, ends) for tools, value, ends in told if value is not None]
-    points = tuple((float(tools), value) for tools, value, _ in known)
-    return ChartLine(name, points, tone, tuple(ends for *_, ends in known))
+def _ends(low: object, high: object) -> Ends:
+    return None if low is None or high is None else (_number(low), _number(high))
 
 
-def _ends(low: float | None, high: float | None) -> Ends:
-    return None if low is None or high is None else (low, high)
+def _number(value: object) -> float:
+    assert isinstance(value, int | float)
+    return float(value)
 
 
 def _marks(evens: Sequence[tuple[float | None, Arm]], arms: Sequence[Arm]) -> Marks:

@@ -43,7 +43,7 @@ def savings_report(swept: SweepResult, plan: SweepPlan, dataset: Dataset, split:
         ),
         measured=measured(plan, swept.tokenizers),
         limits=limits(swept, plan),
-        charts=savings_charts(swept, plan.wires),
+        charts=savings_charts(swept),
         cards=savings_cards(swept.rows, swept.break_evens),
         waterfalls=waterfalls(swept),
         cases=worst_cases(swept),
