@@ -28,7 +28,7 @@ class MiniLMEncoder(OnnxEncoder):
     def __init__(self, *, threads: int | None = None) -> None:
         require("MiniLMEncoder", ("numpy", "onnxruntime", "tokenizers", PACKAGE), "minilm")
         super().__init__(_model_file(), VOCABULARY, threads=threads)
-        self._own_name = Once(lambda: f"all-MiniLM-L6-v2-int8@{digest([_model_file(), VOCABULARY])}")
+        self._own_name = Once(_find_name)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}()"
@@ -36,6 +36,11 @@ class MiniLMEncoder(OnnxEncoder):
     @property
     def name(self) -> str:
         return self._own_name()
+
+
+def _find_name() -> str:
+    """A name by the contents of both files, wherever they lie: which of two paths comes first depends on the place."""
+    return f"all-MiniLM-L6-v2-int8@{digest([], digest([_model_file()]), digest([VOCABULARY]))}"
 
 
 def _model_file() -> Path:

