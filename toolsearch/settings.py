@@ -74,8 +74,8 @@ class Settings(BaseModel):
     results: Annotated[int, Field(ge=1, le=50)] = 2
     """Tools a search loads for each query. The same search again, or a larger limit, loads up to five more."""
     named: Annotated[int, Field(ge=0, le=50)] = 10
-    """Further tools a search names for each query, without loading them; asked for more, it names up to thirty. 0: no
-    names."""
+    """Further tools a search names for each query, without loading them: half as many where it has found something,
+    three times as many where its hits are doubtful; asked for more, it names up to thirty. 0: no names."""
     sure_from: Annotated[float, Field(ge=0, le=1)] = SURE_FROM
     """A probability. If the best tool of a search is relevant with at least this probability, the search has found
     something; below it, its tools may not fit."""

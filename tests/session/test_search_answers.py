@@ -1,6 +1,7 @@
 """What a search loads, what it names, and what a model can do with a name."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -55,6 +56,39 @@ def test_a_search_loads_the_best_two_and_names_the_next_ten() -> None:
     assert answer.found == {i: i for i in BOXES[:2]}
 
 
+class RatedIndex(FixedIndex):
+    """The last word of a query says how sure its hits are."""
+
+    def search(self, query: str, limit: int, among: Any = None) -> Ranking:
+        words, _, rated = query.partition(" ")
+        confidence = {"surely": 0.9, "likely": 0.6, "maybe": 0.3}[rated]
+        hits = super().search(words, limit, among)
+        return Ranking([replace(hit, confidence=confidence) for hit in hits], answerable=confidence)
+
+
+def rated(answers: dict[str, list[str]] | None = None, **options: Any) -> Session:
+    return ToolSearch(Catalog([*map(box, BOXES)]), RatedIndex(answers or {"box": BOXES}), **options).session("s")
+
+
+@pytest.mark.parametrize(("rated_as", "named"), [("surely", 5), ("likely", 10), ("maybe", 30)])
+def test_a_search_names_the_more_the_less_sure_it_is(rated_as: str, named: int) -> None:
+    """Issue 11, part 1: the right tool of a doubtful search stands further behind, and a name is cheap."""
+    session = rated()
+    assert searched(session, f"box {rated_as}").data["named"] == BOXES[2 : 2 + named]
+    assert len(searched(session, f"box {rated_as}").data["named"]) == 30, "asked again, whatever it is sure of"
+
+
+def test_how_many_are_named_is_bounded_by_the_setting_and_told_for_each_query() -> None:
+    """A setting of more than thirty names is the bound, and with several queries each is as sure as it is."""
+    assert searched(rated(named=0), "box maybe").data["named"] == []
+    assert len(searched(rated(named=3), "box maybe").data["named"]) == 9
+    assert len(searched(rated(named=40), "box maybe").data["named"]) == 40
+    half = len(BOXES) // 2
+    session = rated({"merge": BOXES[:half], "split": BOXES[half:]})
+    named = searched(session, "merge surely", "split maybe").data["named"]
+    assert [sum(name in some for name in named) for some in (BOXES[:half], BOXES[half:])] == [5, 25]
+
+
 def test_the_same_search_again_brings_five_more_and_thirty_names_and_never_twenty_definitions() -> None:
     """In any case and spacing, and with any limit; the fifth time nothing new comes, so the model is told to stop."""
     session = session_with({"box": BOXES, "Box": BOXES})
@@ -106,7 +140,7 @@ def test_a_name_loads_its_tool_alone_and_a_list_each_of_its_tools() -> None:
     """A model that knows the name pays for one definition; further tools are only named."""
     session = session_with({"box_07": BOXES})
     answer = searched(session, "box_07")
-    assert (answer.data["loaded"], answer.data["named"]) == (["box_07"], [*BOXES[:7], *BOXES[8:11]])
+    assert (answer.data["loaded"], answer.data["named"]) == (["box_07"], [*BOXES[:5]])
     assert searched(session, "select:box_20,box_21,box_22").data["loaded"] == ["box_20", "box_21", "box_22"]
 
 
@@ -116,7 +150,7 @@ def test_a_name_that_many_servers_have_does_not_load_them_all(query: str) -> Non
     session = session_with({}, *tools)
     answer = searched(session, query)
     assert len(answer.data["loaded"]) == 2
-    assert len(answer.data["named"]) == 10
+    assert len(answer.data["named"]) == 5
     for name in answer.content.partition("Also: ")[2].partition(" (")[0].split(", "):
         assert called(session, name, n=1).status == "not_loaded"
 

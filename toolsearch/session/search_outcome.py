@@ -15,7 +15,7 @@ from toolsearch.session.listing import Listing
 from toolsearch.session.meta_tool import SearchRequest, schema_text, some_of
 from toolsearch.support.text import counted
 
-__all__ = ["SearchOutcome"]
+__all__ = ["SearchOutcome", "is_doubtful"]
 
 _SHORT = 120  # characters of what stands in an answer that is kept short
 _OTHER_WORDS = "Try other words: what is done, to what, in which product; one capability a query."
@@ -165,7 +165,7 @@ class SearchOutcome:
         """A warning that names the queries whose hits are doubtful; empty if none is."""
         loaded = {t.id for t in (*self.new, *self.already)}
         answered = [hits for hits in self.answers if any(h.tool.id in loaded for h in hits)]
-        doubtful = [_quoted(hits.query) for hits in answered if _is_doubtful(hits)]
+        doubtful = [_quoted(hits.query) for hits in answered if is_doubtful(hits)]
         if not doubtful:
             return ""
         which = "These" if len(doubtful) == len(answered) else f"Those for {some_of(doubtful, 8)}"
@@ -209,7 +209,7 @@ class SearchOutcome:
         return f" in the category {self.request.category[:80]!r}" if self.request.category else ""
 
 
-def _is_doubtful(hits: Hits) -> bool:
+def is_doubtful(hits: Hits) -> bool:
     """Whether the best hit is more likely wrong than right. Most weak answers are right: see docs/confidence.md."""
     return hits.verdict == "weak" and max((hit.confidence or 0.0) for hit in hits) < DOUBTFUL_BELOW
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import zip_longest
+from math import ceil
 
 from toolsearch.calls.answers import ANSWER_CHARACTERS
 from toolsearch.catalog.tools import Tool, definition_tokens
@@ -13,7 +14,7 @@ from toolsearch.session.directory import FEW, overview
 from toolsearch.session.listing import listing_of, pages_of, with_place
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import MORE, MOST_NAMED, SearchRequest, some_of
-from toolsearch.session.search_outcome import SHORTEST, SearchOutcome
+from toolsearch.session.search_outcome import SHORTEST, SearchOutcome, is_doubtful
 from toolsearch.session.teaching import SearchTrail
 from toolsearch.session.view import View
 from toolsearch.session.visible_tools import VisibleTools
@@ -25,6 +26,7 @@ __all__ = ["SearchLog"]
 
 RETRIES = 3  # of one search that each load more
 FOR_NAMES = 0.25  # of an answer that is kept for names
+SURE, DOUBTFUL = 0.5, 3  # times the setting `named`: what a sure search names, and a doubtful one
 ALL_NAMED = 50  # tools: where a search that is asked again is not sure, all names of so small a catalog are told
 
 
@@ -65,16 +67,24 @@ class SearchLog:
                 problem = f"There is no category {wanted[:80]!r}; there are: {listed}. Use one of them, or none."
                 outcome.answers = [Hits(query, problem=problem) for query in request.queries[:1]]
                 return outcome
-        depth = request.limit + MORE * min(self._times(request), RETRIES) + self._most_named(request)
         seen = view.visible(caller, category)
         listings = [listing_of(query, seen) for query in request.queries]
         outcome.listings = [listing for listing in listings if listing is not None]
         searched = [query for query, listing in zip(request.queries, listings, strict=True) if listing is None]
         view.prepare(searched)
-        outcome.answers = [
-            with_place(view.find(query, depth, caller=caller, category=category), seen) for query in searched
-        ]
+        outcome.answers = [with_place(self._find(query, request, category), seen) for query in searched]
         return outcome
+
+    def _find(self, query: str, request: SearchRequest, category: str | None) -> Hits:
+        """As many hits as are loaded and named, which depends on how sure the search is."""
+        named, most = self._settings.named, self._most_named
+        loaded = request.limit + MORE * min(self._times(request), RETRIES)
+        depth = loaded + (most if self._is_retry(request) else named)
+        hits = self._view.find(query, depth, caller=self._tools.caller, category=category)
+        deeper = loaded + self._named_at_first(hits)
+        if deeper <= depth:
+            return hits
+        return self._view.find(query, deeper, caller=self._tools.caller, category=category)
 
     def take(self, outcome: SearchOutcome) -> None:
         """Loads the best hits, as many as the budget allows, and names the next ones.
@@ -110,7 +120,7 @@ class SearchLog:
         outcome.already = [t for t in outcome.already if t.id in self._tools.ids()]
         self._schemas |= {t.id: t.digest for t in outcome.new}
         listed = {t.id for t in (*outcome.new, *outcome.already)}
-        self._name(outcome, [t for t in everything if t.id not in listed], seen)
+        self._name(outcome, found, seen)
         # Once in a row of such searches, and not where a directory says it already.
         if outcome.finds_nothing and not self._in_vain and not self._settings.most_in_directory:
             outcome.overview, outcome.all_told = overview(seen, self._tools.name_of)
@@ -148,19 +158,25 @@ class SearchLog:
         while outcome.kept_short < SHORTEST and ESTIMATE.count(outcome.text()) > most:
             outcome.kept_short += 1
 
-    def _name(self, outcome: SearchOutcome, tools: list[Tool], seen: VisibleTools) -> None:
-        """Names tools in order, as many as the answer has room for, so that the model can call each by its name.
+    def _name(self, outcome: SearchOutcome, found: Sequence[Sequence[Tool]], seen: VisibleTools) -> None:
+        """Names the further tools of each query, as many as the answer has room for, so that the model can call them.
 
         If the search is not sure and all others of the tools it `seen` fit as well, they are named too.
         """
-        most = self._most_named(outcome.request)
+        at_first = [self._named_at_first(hits) for hits in outcome.answers]
+        is_retry = self._is_retry(outcome.request)
+        most = [self._most_named] * len(found) if is_retry else at_first
+        listed = {t.id for t in (*outcome.new, *outcome.already)}
+        further = [[t for t in tools if t.id not in listed] for tools in found]
+        wanted = {t.id for tools, count in zip(further, most, strict=True) for t in tools[:count]}
+        tools = [t for t in _in_turn(found) if t.id not in listed]
+        some = [t for t in tools if t.id in wanted][: self._most_named]
         rest = self._rest(outcome, tools, seen)
-        if rest and len(tools) + len(rest) <= (ALL_NAMED if self._is_retry(outcome.request) else most):
+        if rest and len(tools) + len(rest) <= (ALL_NAMED if is_retry else max(at_first)):
             # A list as short as this would have stood in the first answer, so it is new only if it is longer.
-            outcome.names_rest = len(tools) + len(rest) > (FEW if outcome.is_empty else self._settings.named)
-            most, tools = ALL_NAMED, [*tools, *rest]
+            outcome.names_rest = len(tools) + len(rest) > (FEW if outcome.is_empty else max(at_first))
+            some = [*tools, *rest]
             outcome.names |= {tool.id: self._tools.name_of(tool) for tool in rest}
-        some = tools[: min(most * len(outcome.answers), max(most, MOST_NAMED))]
 
         def tokens_with(count: int) -> int:
             outcome.named = some[:count]
@@ -187,10 +203,19 @@ class SearchLog:
     def _times(self, request: SearchRequest) -> int:
         return self._asked.get(request.key, 0)
 
-    def _most_named(self, request: SearchRequest) -> int:
-        """How many tools a query names: more if it was asked before, or asks for more."""
-        named = self._settings.named
-        return max(named, MOST_NAMED) if named and self._is_retry(request) else named
+    @property
+    def _most_named(self) -> int:
+        """How many tools one answer names at most."""
+        return max(self._settings.named, MOST_NAMED) if self._settings.named else 0
+
+    def _named_at_first(self, hits: Hits) -> int:
+        """How many tools a query names that was not asked before, and does not ask for more.
+
+        These are half as many as the setting says if the search has found something, and more if its hits are doubtful:
+        then the right tool stands further behind.
+        """
+        share = DOUBTFUL if is_doubtful(hits) else SURE if hits.verdict == "found" else 1
+        return min(self._most_named, ceil(share * self._settings.named))
 
     def _is_retry(self, request: SearchRequest) -> bool:
         """Whether it was asked before, or asks for more."""
