@@ -127,7 +127,7 @@ def test_the_help_of_a_command_shows_defaults_and_ends_with_an_example_that_pars
         (["ranking", "--samples", "missing.json"], "there is no file 'missing.json'"),
         (["savings", "--sizes", "9000"], "a catalog of 9000 tools cannot be made"),
         (["savings", "--wire", "morse"], "there is no wire 'morse'; there are: 'openai_chat', 'anthropic'"),
-        (["savings", "--mode", "osmosis"], "there is no delivery 'osmosis' to measure; pass 'append' or 'bridge'"),
+        (["savings", "--mode", "osmosis"], "there is no delivery 'osmosis' to measure; there are: 'append'"),
         (["savings", "--set", "results"], "'results' is not a setting and its value, such as results=2"),
         (["savings", "--set", "results=0"], "the setting 'results' cannot be '0'"),
         (["savings", "--dataset", "commons", "--dataset", "commons"], "measured on one data set, not on 2"),

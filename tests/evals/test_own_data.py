@@ -1,6 +1,7 @@
 """Data of one's own: tools in any file, drafts of labelled cases, and what is said of few cases and wrong labels."""
 
 import json
+import random
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from toolsearch import Catalog, SetupError
+from toolsearch import Catalog, SetupError, find
+from toolsearch_evals.backends import open_backend
 from toolsearch_evals.cli import app
 from toolsearch_evals.data.cases import Case, load, require_gold
 from toolsearch_evals.data.check import problems
@@ -177,3 +179,16 @@ def test_tools_to_label_are_drawn_from_every_server_and_the_same_by_seed() -> No
     assert "small/t0" in [tool.id for tool in chosen]
     assert chosen == tools_to_label(tools, 4, seed=1) != tools_to_label(tools, 4, seed=2)
     assert len(tools_to_label(tools, 99)) == 40
+
+
+def test_the_order_of_the_tools_moves_no_score() -> None:
+    """F06: twins score the same, and the cut at five stands between them; twenty orders give one answer each."""
+    tools = [{"name": f"send_{n}", "description": "Send a mail to somebody."} for n in range(12)]
+    index_scores = set()
+    for seed in range(20):
+        shuffled = random.Random(seed).sample(tools, len(tools))
+        catalog = Catalog(shuffled)
+        index = open_backend("keyword")
+        index.add(list(catalog))
+        index_scores.add(tuple(hit.tool.id for hit in find(catalog, index, "send a mail", 5)))
+    assert len(index_scores) == 1

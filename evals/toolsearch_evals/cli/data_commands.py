@@ -11,22 +11,32 @@ from rich.text import Text
 
 import toolsearch_datasets
 from toolsearch import SetupError
+from toolsearch_evals.backends import installed_indexes, open_backend
 from toolsearch_evals.cli.app import app, example
 from toolsearch_evals.cli.options import (
     DataOption,
     DatasetOption,
+    FormatOption,
+    OutOption,
+    ReportForm,
+    check_folder_exists,
     error_console,
+    index_option,
     make_folder,
+    print_report,
+    read_one_labelled_set,
     read_sets,
 )
 from toolsearch_evals.data.cases import GROUP as DATASETS
 from toolsearch_evals.data.cases import load
 from toolsearch_evals.data.check import problems
 from toolsearch_evals.data.derive import write_derived_set
+from toolsearch_evals.data.files import as_lines
 from toolsearch_evals.installed import installed_points, package_of
+from toolsearch_evals.ranking.agreement import agreement_report, read_labels, sheet_of
 from toolsearch_evals.reports.report import counted
 
-__all__ = ["check_datasets", "derive", "list_datasets"]
+__all__ = ["check_datasets", "derive", "list_datasets", "show_agreement", "write_sheet"]
 
 datasets = typer.Typer(no_args_is_help=True, help="List and check data sets.")
 app.add_typer(datasets, name="datasets")
@@ -71,6 +81,47 @@ def _counts(name: str) -> str:
         for one in sets
     ]
     return " ".join(each)
+
+
+@datasets.command(name="sheet", epilog=example("datasets sheet --cases 150 --out sheet.jsonl"))
+def write_sheet(
+    *,
+    out: Annotated[Path, typer.Option("--out", callback=check_folder_exists, help="The file to write.")],
+    data: DataOption = None,
+    dataset: DatasetOption = None,
+    index: Annotated[list[str] | None, index_option("keyword and hybrid, as far as they are installed")] = None,
+    cases: Annotated[int, typer.Option(min=1, help="How many cases to draw.")] = 150,
+    seed: Annotated[int, typer.Option(help="The seed that draws them, and puts the tools in a random order.")] = 0,
+    without: Annotated[
+        list[str] | None,
+        typer.Option(help="The id of a case that the annotator knows; may be repeated.", show_default="none"),
+    ] = None,
+) -> None:
+    """Write a sheet for a second annotator: queries with tools to choose from, without the labels."""
+    only_set = read_one_labelled_set(data, dataset, "a sheet is drawn")
+    names = index or [name for name in ("keyword", "hybrid") if name in installed_indexes()]
+    opened = [open_backend(name) for name in names]
+    for each in opened:
+        each.add(list(only_set.catalog()))
+    lines = sheet_of(only_set, opened, cases, seed, without or ())
+    if out.exists():
+        raise SetupError(f"{str(out)!r} exists already, and may be filled in: name another file")
+    out.write_text(as_lines(lines), "utf-8", newline="\n")
+    error_console().print(Text(f"Written: {out}. Fill in `chosen` of each line, then: datasets agreement {out}"))
+
+
+@datasets.command(name="agreement", epilog=example("datasets agreement sheet.jsonl"))
+def show_agreement(
+    labels: Annotated[Path, typer.Argument(help="A sheet that is filled in.")],
+    *,
+    data: DataOption = None,
+    dataset: DatasetOption = None,
+    out: OutOption = None,
+    form: FormatOption = ReportForm.table,
+) -> None:
+    """Say how far a second annotator agrees with the labels of a data set, in all and by kind of case."""
+    only_set = read_one_labelled_set(data, dataset, "agreement is measured")
+    print_report(agreement_report(only_set, read_labels(only_set, labels), labels.name), form, out)
 
 
 @datasets.command(name="check", epilog=example("datasets check --data my_tools"))

@@ -112,7 +112,8 @@ OwnToolsOption = Annotated[
     typer.Option(
         "--tools",
         metavar="FILE",
-        help="A file or folder of tools of your own, as `toolsearch search --tools` reads; may be repeated.",
+        help="A file or folder of your own tools, as `toolsearch search --tools` reads; savings on these need no "
+        "cases. May be repeated.",
         show_default="none",
     ),
 ]

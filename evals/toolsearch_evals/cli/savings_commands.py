@@ -18,6 +18,7 @@ from toolsearch_evals.cli.options import (
     FormatOption,
     OutOption,
     OutputWeightOption,
+    OwnToolsOption,
     Preset,
     RecognisedOption,
     ReportForm,
@@ -34,6 +35,7 @@ from toolsearch_evals.cli.options import (
     read_settings,
     read_sizes,
 )
+from toolsearch_evals.cli.own_savings import OwnOptions, own_tools_report
 from toolsearch_evals.cli.terminal import progress
 from toolsearch_evals.data.cases import Dataset, load
 from toolsearch_evals.ranking.rank import in_split
@@ -46,23 +48,27 @@ from toolsearch_evals.savings.sweep import SweepPlan, conversations_of, sweep
 __all__ = ["demo", "savings"]
 
 
+WireOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="The message format of a provider: openai_chat, anthropic or an installed wire; may be repeated.",
+        show_default="openai_chat and anthropic",
+    ),
+]
+
+
 @app.command(epilog=example("savings --sizes 5,50,500 --out build/savings"))
 def savings(
     *,
     data: DataOption = None,
     dataset: DatasetOption = None,
+    tools: OwnToolsOption = None,
     index: Annotated[list[str] | None, index_option("auto, which is hybrid or keyword")] = None,
     mode: Annotated[
         list[str] | None,
         typer.Option(help="How found tools reach the model: append or bridge; may be repeated.", show_default="append"),
     ] = None,
-    wire: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="The message format of a provider: openai_chat, anthropic or an installed wire; may be repeated.",
-            show_default="openai_chat and anthropic",
-        ),
-    ] = None,
+    wire: WireOption = None,
     sizes: Annotated[
         str, typer.Option(help="Catalog sizes in tools, with commas between them.", show_default="from 5 to all")
     ] = "",
@@ -89,6 +95,10 @@ def savings(
     form: FormatOption = ReportForm.table,
 ) -> None:
     """Count the tokens of whole conversations by number of tools: with every tool sent, and with search."""
+    if tools:
+        own = OwnOptions(index, mode, wire, read_settings(settings), has_cases=bool(data or dataset))
+        print_report(own_tools_report(tools, own), form, out)
+        return
     only_set = read_one_labelled_set(data, dataset, "savings are measured")
     plan = SweepPlan(
         indexes=tuple(index or [default_index()]),

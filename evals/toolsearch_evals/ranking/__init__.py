@@ -4,6 +4,7 @@ rank       how well an index ranks                 compare   two indexes, case b
 measures   recall, NDCG, coverage, false answers   measure_plugins   measures that others add
 answers    what a model reads when it searches, and what it costs
 report     what `rank` measured, as a report       misses    what it missed, case by case
+agreement  how far a second annotator agrees with the labels
 """
 
 from toolsearch_evals.ranking.compare import compare
