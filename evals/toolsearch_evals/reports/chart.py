@@ -154,7 +154,7 @@ def _line(chart: Chart, line: ChartLine, across: Axis, up: Axis) -> str:
 
 
 def _dot(tone: int, x: float, y: float, title: str) -> str:
-    return f'<path class="dot tone{tone}" d="{_outline(tone, x, y)}"><title>{escape(title)}</title></path>'
+    return f'<path class="dot tone{tone}" data-x="{x}" d="{_outline(tone, x, y)}"><title>{escape(title)}</title></path>'
 
 
 def _outline(tone: int, x: float, y: float) -> str:

@@ -32,8 +32,7 @@
     if (!cursor || !dots.length) continue;
     const places = new Map();
     for (const dot of dots) {
-      const box = dot.getBBox();
-      const x = Math.round(box.x + box.width / 2);
+      const x = Number(dot.dataset.x); /* a plot that is hidden has no box to measure */
       const [at, ...told] = dot.firstElementChild.textContent.split("\n");
       dot.firstElementChild.remove();
       if (!places.has(x)) places.set(x, { at, told: [] });

@@ -10,7 +10,7 @@ from toolsearch_evals.reports.values import Unit, shown
 
 __all__ = ["Step", "Waterfall", "waterfall_svg"]
 
-WIDTH, LEFT, ROW, BAR = 520, 150, 34, 18
+WIDTH, LEFT, ROW, BAR = 520, 168, 34, 18
 VALUE = 128  # kept free for the value to the right of the longest bar
 
 
