@@ -86,3 +86,10 @@ def test_what_cannot_be_played_again_is_left_out(swept: SweepResult) -> None:
     report = savings_report(scored, PLAN, COMMONS, "all")
     assert (report.waterfalls, report.cases) == ((), ())
     assert report.charts
+
+
+def test_the_dearest_tools_are_listed_with_what_is_long_about_them(swept: SweepResult) -> None:
+    tables = {table.title: table for table in savings_report(swept, PLAN, COMMONS, "all").tables}
+    tokens = [row["tokens"] for row in tables["The dearest tools"].rows]
+    assert tokens == sorted(tokens, reverse=True)
+    assert tokens[0] > 200

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolsearch import Catalog
 from toolsearch.tokens import counter
-from toolsearch_evals.reports.report import Column, Report, ReportTable, counted
+from toolsearch_evals.reports.report import Card, Column, Report, ReportTable, counted, shown
 from toolsearch_evals.savings.format_plugins import format_of
 from toolsearch_evals.savings.own_play import (
     OwnPlan,
@@ -20,12 +20,11 @@ from toolsearch_evals.savings.own_play import (
     saving_half,
     with_summary,
 )
-from toolsearch_evals.savings.own_tokens import CatalogTokens, catalog_tokens, fixed_tokens
+from toolsearch_evals.savings.own_tokens import CatalogTokens, catalog_tokens, dearest_table, fixed_tokens
 from toolsearch_evals.token_usage import TokenMeter, tokenizer
 
 __all__ = ["own_savings"]
 
-DEAREST = 10  # tools that are listed
 MANY_TURNS, USUAL_HIT = 10, 0.8  # what the headline is about, where it was played
 Row = dict[str, Any]
 
@@ -79,9 +78,10 @@ def own_savings(catalog: Catalog, name: str, plan: OwnPlan, tick: Callable[[str]
             _cost_table(rows, plan),
             _request_table(measured, plan),
             _server_table(measured.tokens),
-            _dearest_table(measured.tokens),
+            dearest_table(measured.tokens),
         ),
         measured=_how(measured, plan, probed=len(probed), tools=len(catalog)),
+        cards=_cards(measured, _usual_row(rows), len(catalog)),
         limits=(*_LIMITS, *(f"Set aside: {entry.name}: {entry.reason}" for entry in catalog.quarantined)),
         data={
             "tokenizers": {plan.wire: measured.counted_by},
@@ -197,19 +197,6 @@ def _server_table(tokens: CatalogTokens) -> ReportTable:
     return ReportTable("Tokens by server", columns, tokens.by_server())
 
 
-def _dearest_table(tokens: CatalogTokens) -> ReportTable:
-    columns = (
-        Column("id", "tool"),
-        Column("tokens", "tokens", "count"),
-        Column("description", "description", "count"),
-        Column("schema", "schema", "count"),
-        Column("long", "what is long"),
-    )
-    rows = [asdict(each) for each in tokens.tools[:DEAREST]]
-    note = f"The {len(rows)} dearest of {counted(len(tokens.tools), 'tool')}; the JSON has all."
-    return ReportTable("The dearest tools", columns, rows, note)
-
-
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
@@ -225,10 +212,26 @@ def _headline(measured: _Measured, rows: Sequence[Row], plan: OwnPlan, catalog: 
             f"{measured.counted_by}). With search, the first request carries {about}{least:,}."
         )
     ]
-    usual = min(rows, key=lambda row: (abs(row["turns"] - MANY_TURNS), abs(row["found"] - USUAL_HIT)))
-    told.append(_usual(usual))
+    told.append(_usual(_usual_row(rows)))
     told.append(_dearest(measured.tokens))
     return tuple(told)
+
+
+def _usual_row(rows: Sequence[Row]) -> Row:
+    """The row that a reader looks at first."""
+    return min(rows, key=lambda row: (abs(row["turns"] - MANY_TURNS), abs(row["found"] - USUAL_HIT)))
+
+
+def _cards(measured: _Measured, row: Row, tools: int) -> tuple[Card, ...]:
+    where = f"With {counted(row['turns'], 'turn')}, where {row['found']:.0%} are found."
+    return (
+        Card("All tools sent", f"{measured.tokens.total:,}", f"Tokens in every request, {counted(tools, 'tool')}."),
+        Card("With search", f"{min(measured.first.values()):,}", "Tokens of tools and instructions at first."),
+        Card("Price of a met request", f"{shown(row['saving'], 'share')} saved", where),
+        Card(
+            "Search pays from", f"{shown(row['break-even tools'], 'count')} tools", "Tools like these, by that price."
+        ),
+    )
 
 
 def _usual(row: Row) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from toolsearch import Catalog, ToolSearch
+from toolsearch_evals.reports.report import Column, ReportTable, counted
 from toolsearch_evals.savings.formats import WireFormat
 from toolsearch_evals.savings.scripted import SYSTEM, answer
 from toolsearch_evals.token_usage import TokenMeter
 
-__all__ = ["CatalogTokens", "ToolTokens", "catalog_tokens", "fixed_tokens", "static_search"]
+__all__ = ["CatalogTokens", "ToolTokens", "catalog_tokens", "dearest_table", "fixed_tokens", "static_search"]
 
+DEAREST = 10  # tools that a table shows
 _HALF = 0.5  # of the tokens: what has more of them is what is long
 
 
@@ -47,6 +49,21 @@ class CatalogTokens:
             for name, of in servers.items()
         ]
         return sorted(rows, key=lambda row: (-int(row["tokens"]), str(row["server"])))
+
+
+def dearest_table(tokens: CatalogTokens) -> ReportTable:
+    """The dearest tools, with what is long about each."""
+    columns = (
+        Column("id", "tool"),
+        Column("server", "server"),
+        Column("tokens", "tokens", "count"),
+        Column("description", "description", "count"),
+        Column("schema", "schema", "count"),
+        Column("long", "what is long"),
+    )
+    rows = [asdict(each) for each in tokens.tools[:DEAREST]]
+    note = f"Tokens of the {len(rows)} dearest of {counted(len(tokens.tools), 'tool')}."
+    return ReportTable("The dearest tools", columns, rows, note)
 
 
 def static_search(catalog: Catalog) -> ToolSearch:

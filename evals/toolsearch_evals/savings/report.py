@@ -11,6 +11,7 @@ from toolsearch_evals.reports.report import Column, Report, ReportTable, counted
 from toolsearch_evals.savings.cards import dollar_table, savings_cards
 from toolsearch_evals.savings.charts import savings_charts
 from toolsearch_evals.savings.notes import limits, measured
+from toolsearch_evals.savings.own_tokens import dearest_table
 from toolsearch_evals.savings.rows import BreakEven, SavingsRow, arm_of
 from toolsearch_evals.savings.sweep import SweepPlan, SweepResult
 from toolsearch_evals.savings.worked import waterfalls, worst_cases
@@ -40,6 +41,7 @@ def savings_report(swept: SweepResult, plan: SweepPlan, dataset: Dataset, split:
             _wording_table(swept.rows),
             _where_table(swept.rows),
             dollar_table(swept.rows, _ways(swept.rows)),
+            *([dearest_table(swept.stage.definitions(plan.wires[0]))] if swept.stage else []),
         ),
         measured=measured(plan, swept.tokenizers),
         limits=limits(swept, plan),

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import islice
 
-from toolsearch import Settings, Tool
+from toolsearch import Catalog, Settings, Tool
 from toolsearch.tokens import counter
 from toolsearch_evals.data.cases import Case, Dataset
 from toolsearch_evals.savings.catalogs import GrowingCatalog
@@ -15,6 +15,7 @@ from toolsearch_evals.savings.format_plugins import format_of
 from toolsearch_evals.savings.formats import WireFormat
 from toolsearch_evals.savings.jobs import Job
 from toolsearch_evals.savings.noted import Notes, noting
+from toolsearch_evals.savings.own_tokens import CatalogTokens, catalog_tokens
 from toolsearch_evals.savings.plan import STATIC, SweepPlan, sizes_of
 from toolsearch_evals.savings.scripted import PlayedConversation, play
 from toolsearch_evals.token_usage import TokenMeter, tokenizer
@@ -66,6 +67,10 @@ class Stage:
             )
             self._drawn[key] = list(islice(made, self.plan.conversations))
         return self._drawn[key]
+
+    def definitions(self, wire: str) -> CatalogTokens:
+        """What the definitions of all tools cost in a request on a wire."""
+        return catalog_tokens(Catalog(self.tools.values()), self._forms[wire], self.meter)
 
     def note(self, jobs: Sequence[Job]) -> dict[Job, Notes]:
         """Plays jobs of one conversation once more, and notes what is said and what the tokens are spent on."""
