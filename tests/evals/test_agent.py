@@ -248,6 +248,34 @@ def test_a_stream_that_breaks_off_is_asked_for_again(wire: WireName, keep: int) 
     assert len(provider.bodies) >= outcome.scores[0]["rounds"] > 2
 
 
+def test_a_provider_that_takes_no_more_tools_fails_what_needs_more() -> None:
+    with ScriptedProvider() as provider:
+        plan = AgentPlan(arms=ARMS[:2], sizes=(150,), tasks=("rooms-1", "stock-6"))
+        outcome = evaluate(plan, asked(at(provider)), Unkept())
+    static, append = rows_of(outcome.scores)
+    assert (static["errors"], static["success"], append["errors"], append["success"]) == (2, 0.0, 0, 1.0)
+    assert "150 tools are more than 128" in str(outcome.scores[0]["error"])
+
+
+@pytest.mark.parametrize(
+    "messages",
+    [
+        [{"role": "assistant", "tool_calls": [{"id": "a", "type": "function", "function": {}}]}],
+        [{"role": "tool", "tool_call_id": "a", "content": "x"}],
+        [{"role": "user", "content": ""}],
+        [
+            {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "n", "input": {}}]},
+            {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "b", "content": "x"}]},
+        ],
+    ],
+)
+def test_the_scripted_provider_refuses_what_a_real_one_would(messages: list[dict[str, Any]]) -> None:
+    with ScriptedProvider() as provider:
+        answer = provider.answer("/v1/messages", {"messages": messages})
+    assert isinstance(answer, Refused)
+    assert answer.status == 400
+
+
 def scores_of(results: str) -> list[JsonObject]:
     """Hand-made scores, one a letter: "o" met, "w" wrong, "e" an error of the endpoint."""
     base = {"tools": 20, "arm": "append", "mode": "append", "repeat": 0, "right tools": True, "wrong calls": 0}

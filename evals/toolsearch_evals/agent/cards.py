@@ -20,9 +20,10 @@ def cards_of(
     """Four figures: those of the last search arm in the largest catalog; of sending all, if no arm searches."""
     row = rows[-1]
     where = f"{row['arm']}, {counted(row['tools'], 'tool')}"
+    played = f"{where}, {counted(row['n'], 'task')}"
     pair = next((p for p in pairs if (p["tools"], p["arm"]) == (row["tools"], row["arm"])), None)
     told = [each for each in checked if each["difference"] is not None]
-    cards = [Card("Tasks met", shown(row["success"], "share"), _between(row, "success", where))]
+    cards = [Card("Tasks met", shown(row["success"], "share"), _between(row, "success", played))]
     if pair is not None and pair["input saved"] is not None:
         note = _between(pair, "input saved", f"{where}, against sending all")
         cards.append(Card("Input tokens saved", shown(pair["input saved"], "share"), note))

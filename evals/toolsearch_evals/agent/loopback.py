@@ -23,6 +23,7 @@ from toolsearch_evals.token_usage import TokenMeter
 __all__ = ["Refused", "ScriptedProvider"]
 
 LEAST_CACHED = 1_024  # tokens
+OPENAI_MOST = 128  # tools in a request
 OPENAI, ANTHROPIC = "/chat/completions", "/v1/messages"
 
 
@@ -93,9 +94,11 @@ class ScriptedProvider:
             refused = self.refusal(number, body)
             if refused is None and not path.endswith((OPENAI, ANTHROPIC)):
                 refused = Refused(404, f"there is no {path}")
+            is_openai = path.endswith(OPENAI)
+            if refused is None and (problem := _problem(body, is_openai=is_openai)):
+                refused = Refused(400, problem)
             if refused is not None:
                 return refused
-            is_openai = path.endswith(OPENAI)
             if self.drops_tools:
                 body = {key: value for key, value in body.items() if key != "tools"}
             written = _written(body, is_openai=is_openai)
@@ -143,6 +146,34 @@ def _handler(provider: ScriptedProvider) -> type[BaseHTTPRequestHandler]:
             del format, args
 
     return Handler
+
+
+def _problem(body: JsonObject, *, is_openai: bool) -> str:
+    """What the real provider would refuse about the tools, or about calls and their results; "" if nothing."""
+    names = [each["function"]["name"] if is_openai else each["name"] for each in body.get("tools") or []]
+    if is_openai and len(names) > OPENAI_MOST:
+        return f"{len(names)} tools are more than {OPENAI_MOST}"
+    if len({*names}) < len(names):
+        return "a tool has the name of another one"
+    waiting: list[str] = []
+    for message in body["messages"]:
+        made, answered = _ids_in(message)
+        if waiting[: len(answered)] != answered or (waiting[len(answered) :] and message["role"] != "tool"):
+            return f"the calls {waiting} are answered by {answered}"
+        waiting = [*waiting[len(answered) :], *made]
+        if not (message.get("content") or made):
+            return "a message is empty"
+    return f"the calls {waiting} have no answer" if waiting else ""
+
+
+def _ids_in(message: JsonObject) -> tuple[list[str], list[str]]:
+    """The ids of the calls in a message, and of those that it answers."""
+    if message["role"] == "tool":
+        return [], [message["tool_call_id"]]
+    blocks = message["content"] if isinstance(message.get("content"), list) else []
+    made = [call["id"] for call in message.get("tool_calls") or []]
+    made += [block["id"] for block in blocks if block["type"] == "tool_use"]
+    return made, [block["tool_use_id"] for block in blocks if block["type"] == "tool_result"]
 
 
 # -- requests as the model reads them ------------------------------------------------------------------------------
