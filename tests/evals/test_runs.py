@@ -22,9 +22,10 @@ from toolsearch_evals.ranking.measures import Measure, hit
 from toolsearch_evals.ranking.rank import ranking
 from toolsearch_evals.reports.report import Column, Report, ReportTable
 from toolsearch_evals.runs import Manifest, Run, read_run, schemas
-from toolsearch_evals.runs.bars import SAVINGS, missed, ranking_places, read_bars, savings_places
+from toolsearch_evals.runs.bars import missed, ranking_places, read_bars, savings_places
 from toolsearch_evals.runs.manifest import command_text
 from toolsearch_evals.runs.ranking_run import play_ranking, ranking_manifest, score_ranking
+from toolsearch_evals.savings.savings_run import SAVINGS_RUNS
 
 FILES = {"manifest.json": "manifest", "seal.json": "seal", "report.json": "report"}
 LINES = {"units.jsonl": "unit", "events.jsonl": "event", "scores.jsonl": "score"}
@@ -332,6 +333,7 @@ def test_bars_are_held_against_what_matters_most() -> None:
     """Of a ranking, the means over all cases; of savings, the largest catalog; what is not known misses its bar."""
     places = ranking_places(ranking([TICKETS, replace(TICKETS, name="again")], ["keyword", "regex"]))
     assert list(places) == ["all of 2 sets, keyword", "all of 2 sets, regex"]
+    known = SAVINGS_RUNS.with_bars()
     rows = [
         {"wire": wire, "mode": "append", "tools": tools, "saving": tools / 100, "success": None}
         for wire in ("openai_chat", "anthropic")
@@ -342,12 +344,12 @@ def test_bars_are_held_against_what_matters_most() -> None:
         "50 tools, openai_chat": 0.5,
         "50 tools, anthropic": 0.5,
     }
-    assert missed(read_bars("saving=.5", SAVINGS), saved) == []
-    assert missed(read_bars("success=.8", SAVINGS), saved)[0] == (
+    assert missed(read_bars("saving=.5", known), saved) == []
+    assert missed(read_bars("success=.8", known), saved)[0] == (
         "50 tools, openai_chat: success is not known, and the bar is 0.8"
     )
-    assert read_bars("cost_saving=.1,Success=.2", SAVINGS) == (("cost saving", 0.1), ("success", 0.2))
-    assert missed(read_bars("success=.8", SAVINGS), {}) == ["There is nothing that a bar could be held against."]
+    assert read_bars("cost_saving=.1,Success=.2", known) == (("cost saving", 0.1), ("success", 0.2))
+    assert missed(read_bars("success=.8", known), {}) == ["There is nothing that a bar could be held against."]
 
 
 def test_the_manifest_has_the_command_without_secrets_and_without_folders_of_the_machine(

@@ -2,6 +2,7 @@
 
 app       the command, to which the others add     options    options and files that the commands share
 ranking_commands, savings_commands, agent_commands, speed_commands, own_commands, data_commands   what can be asked for
+run_commands   what can be asked of runs that were kept
 agent_options   the options of `agent`              own_savings   savings on one's own tools
 demo      a first look                             terminal   tables, bars and progress in the terminal
 run_options   options of the commands that keep a run
@@ -10,7 +11,7 @@ run_options   options of the commands that keep a run
 from toolsearch_evals.cli.app import app
 
 # The help lists the commands in the order of these imports.
-from toolsearch_evals.cli import ranking_commands, savings_commands, agent_commands  # isort: skip
+from toolsearch_evals.cli import ranking_commands, savings_commands, agent_commands, run_commands  # isort: skip
 from toolsearch_evals.cli import speed_commands, own_commands, data_commands  # isort: skip
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "data_commands",
     "own_commands",
     "ranking_commands",
+    "run_commands",
     "savings_commands",
     "speed_commands",
 ]

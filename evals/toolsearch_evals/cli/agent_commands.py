@@ -54,15 +54,17 @@ from toolsearch_evals.cli.options import (
     print_report,
     read_sizes,
 )
-from toolsearch_evals.cli.run_options import ResumeOption, RunOption, command_of, kept_run
+from toolsearch_evals.cli.run_options import FailUnderOption, ResumeOption, RunOption, check_bars, command_of, kept_run
 from toolsearch_evals.cli.terminal import progress
 from toolsearch_evals.reports.report import Report
+from toolsearch_evals.runs.bars import agent_places, read_bars
+from toolsearch_evals.runs.kinds import AGENT
 from toolsearch_evals.token_usage import TokenMeter
 
 __all__ = ["agent"]
 
 
-@app.command(epilog=example("agent --model gpt-5-mini --budget '$2' --run runs/mini"))
+@app.command(epilog=example("agent --model gpt-5-mini --budget '$2' --run mini"))
 def agent(
     *,
     context: typer.Context,
@@ -88,12 +90,13 @@ def agent(
     concurrency: ConcurrencyOption = 1,
     run: RunOption = None,
     resume: ResumeOption = False,
+    fail_under: FailUnderOption = "",
     out: OutOption = None,
     form: FormatOption = ReportForm.table,
 ) -> None:
     """Play tasks with a real model, with all tools sent and with search, and check what became of the world.
 
-    The exit code is 1 if tasks are missing, because a budget is used up or the endpoint failed.
+    The exit code is 1 if tasks are missing, because a budget is used up or the endpoint failed, or if a bar is missed.
     """
     plan = AgentPlan(
         arms=read_arms(mode or ["static", "append"], index or default_index(), settings),
@@ -104,6 +107,7 @@ def agent(
         budget=read_budget(budget) if budget else Budget(),
         concurrency=concurrency,
     )
+    bars = read_bars(fail_under, AGENT.with_bars())
     units_of(plan)  # so that a mistake is said before anything is asked
     name, form_of_requests, options = _model_name(model, scripted), read_wire(wire, model), read_options(option)
     with _address(base_url, form_of_requests, scripted) as url:
@@ -113,6 +117,7 @@ def agent(
             return
         outcome, report = _played(plan, asked, probed, run, command_of(context), resume=resume)
     print_report(report, form, out)
+    check_bars(bars, agent_places(report))
     if outcome.missing:
         raise typer.Exit(1)
 

@@ -45,7 +45,8 @@ from toolsearch_evals.learning.simulated_month import Habits
 from toolsearch_evals.ranking.compare import compare as compare_indexes
 from toolsearch_evals.ranking.rank import in_split
 from toolsearch_evals.ranking.rank import ranking as rank
-from toolsearch_evals.runs.bars import ranking_measures, ranking_places, read_bars
+from toolsearch_evals.runs.bars import ranking_places, read_bars
+from toolsearch_evals.runs.kinds import RANKING
 from toolsearch_evals.runs.ranking_run import play_ranking, ranking_manifest
 
 __all__ = ["calibrate", "compare", "learning", "ranking"]
@@ -81,7 +82,7 @@ def ranking(
     folders = [*(data or ()), *map(Path, tools or ())]
     loaded = with_examples(read_labelled_sets(folders, dataset, samples), examples, own=enriched)
     names = index or [default_index()]
-    bars = read_bars(fail_under, ranking_measures())
+    bars = read_bars(fail_under, RANKING.with_bars())
     total = len(names) * sum(len(in_split(each.cases, split)) for each in loaded)
     if run is None and not resume:
         with progress(total, error_console()) as tick:

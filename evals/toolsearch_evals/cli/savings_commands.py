@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from toolsearch import SetupError
 from toolsearch_evals.cli.app import app, example
 from toolsearch_evals.cli.demo import demo as play_demo
 from toolsearch_evals.cli.options import (
@@ -36,12 +37,22 @@ from toolsearch_evals.cli.options import (
     read_sizes,
 )
 from toolsearch_evals.cli.own_savings import OwnOptions, own_tools_report
+from toolsearch_evals.cli.run_options import (
+    FailUnderOption,
+    ResumeOption,
+    RunOption,
+    check_bars,
+    command_of,
+    kept_run,
+)
 from toolsearch_evals.cli.terminal import progress
 from toolsearch_evals.data.cases import Dataset, load
 from toolsearch_evals.ranking.rank import in_split
 from toolsearch_evals.reports.forms import write
 from toolsearch_evals.reports.report import Report
+from toolsearch_evals.runs.bars import read_bars, savings_places
 from toolsearch_evals.savings.report import savings_report
+from toolsearch_evals.savings.savings_run import FORGETFUL, SAVINGS_RUNS, Memory, memory_of, savings_manifest
 from toolsearch_evals.savings.spring import spring_plan, spring_report
 from toolsearch_evals.savings.sweep import SweepPlan, conversations_of, sweep
 
@@ -55,47 +66,60 @@ WireOption = Annotated[
         show_default="openai_chat and anthropic",
     ),
 ]
+ModeOption = Annotated[
+    list[str] | None,
+    typer.Option(help="How found tools reach the model: append or bridge; may be repeated.", show_default="append"),
+]
+SizesOption = Annotated[
+    str, typer.Option("--sizes", help="Catalog sizes in tools, with commas between them.", show_default="from 5 to all")
+]
+OneByOneOption = Annotated[
+    bool,
+    typer.Option(
+        "--one-by-one/--together",
+        help="Call the tools of a turn one by one, in a request each, or together, in one reply.",
+    ),
+]
+PresetOption = Annotated[
+    Preset | None,
+    typer.Option(
+        "--preset", help="Repeat a published setting instead of going through many sizes.", show_default="none"
+    ),
+]
 
 
 @app.command(epilog=example("savings --sizes 5,50,500 --out build/savings"))
 def savings(
     *,
+    context: typer.Context,
     data: DataOption = None,
     dataset: DatasetOption = None,
     tools: OwnToolsOption = None,
     index: Annotated[list[str] | None, index_option("auto, which is hybrid or keyword")] = None,
-    mode: Annotated[
-        list[str] | None,
-        typer.Option(help="How found tools reach the model: append or bridge; may be repeated.", show_default="append"),
-    ] = None,
+    mode: ModeOption = None,
     wire: WireOption = None,
-    sizes: Annotated[
-        str, typer.Option(help="Catalog sizes in tools, with commas between them.", show_default="from 5 to all")
-    ] = "",
+    sizes: SizesOption = "",
     seeds: Annotated[int, typer.Option(min=1, help="How many seeded orders of tools and cases to play.")] = 3,
     conversations: Annotated[int, typer.Option(min=1, help="How many conversations to play for each seed.")] = 10,
     turns: Annotated[int, typer.Option(min=1, help="How many turns a conversation has; each turn is one case.")] = 3,
-    one_by_one: Annotated[
-        bool,
-        typer.Option(
-            "--one-by-one/--together",
-            help="Call the tools of a turn one by one, in a request each, or together, in one reply.",
-        ),
-    ] = False,
+    one_by_one: OneByOneOption = False,
     cached_weight: CachedWeightOption = SweepPlan.cached_weight,
     output_weight: OutputWeightOption = SweepPlan.output_weight,
     settings: SettingsOption = None,
     recognised: RecognisedOption = SweepPlan.recognised,
     split: SplitOption = Split.all,
-    preset: Annotated[
-        Preset | None,
-        typer.Option(help="Repeat a published setting instead of going through many sizes.", show_default="none"),
-    ] = None,
+    preset: PresetOption = None,
+    run: RunOption = None,
+    resume: ResumeOption = False,
+    fail_under: FailUnderOption = "",
     out: OutOption = None,
     form: FormatOption = ReportForm.table,
 ) -> None:
     """Count the tokens of whole conversations by number of tools: with every tool sent, and with search."""
+    bars = read_bars(fail_under, SAVINGS_RUNS.with_bars())
     if tools:
+        if bars or run is not None or resume:
+            raise SetupError("without cases nothing is met or kept: leave out --run, --resume and --fail-under")
         own = OwnOptions(index, mode, wire, read_settings(settings), has_cases=bool(data or dataset))
         print_report(own_tools_report(tools, own), form, out)
         return
@@ -114,8 +138,14 @@ def savings(
         settings=read_settings(settings),
         recognised=recognised,
     )
-    report = _preset_report(only_set, plan) if preset is not None else _sweep_report(only_set, plan, split)
+    if preset is None:
+        report = _sweep_report(only_set, plan, split, context, run, resume=resume)
+    elif run is None and not resume:
+        report = _preset_report(only_set, plan)
+    else:
+        raise SetupError("a preset is not kept as a run: leave out --preset or --run")
     print_report(report, form, out, tables=3)  # the fourth, where the tokens go, is too wide for a terminal
+    check_bars(bars, savings_places(report))
 
 
 def _preset_report(dataset: Dataset, plan: SweepPlan) -> Report:
@@ -123,9 +153,20 @@ def _preset_report(dataset: Dataset, plan: SweepPlan) -> Report:
         return spring_report(dataset, plan, tick)
 
 
-def _sweep_report(dataset: Dataset, plan: SweepPlan, split: str) -> Report:
+def _sweep_report(
+    dataset: Dataset, plan: SweepPlan, split: str, context: typer.Context, run: Path | None, *, resume: bool
+) -> Report:
+    if run is None and not resume:
+        return _played(dataset, plan, split, FORGETFUL)
+    manifest = savings_manifest(command_of(context), dataset, plan, split)
+    many = conversations_of(plan, manifest.facts["tools"])
+    with kept_run(run, manifest, many, resume=resume) as kept:
+        return kept.close(_played(dataset, plan, split, memory_of(kept, dataset.cases)))
+
+
+def _played(dataset: Dataset, plan: SweepPlan, split: str, memory: Memory) -> Report:
     with progress(conversations_of(plan, len(dataset.catalog())), error_console()) as tick:
-        swept = sweep(dataset, in_split(dataset.cases, split), plan, tick)
+        swept = sweep(dataset, in_split(dataset.cases, split), plan, tick, known=memory.known, keep=memory.keep)
     return savings_report(swept, plan, dataset, split)
 
 

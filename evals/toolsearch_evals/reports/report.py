@@ -23,6 +23,7 @@ __all__ = [
     "Report",
     "ReportTable",
     "Said",
+    "Unit",
     "counted",
     "described",
     "environment",

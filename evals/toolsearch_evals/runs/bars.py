@@ -9,14 +9,12 @@ from typing import NamedTuple
 
 from toolsearch import SetupError
 from toolsearch.support.json_types import JsonObject
-from toolsearch_evals.ranking.measure_plugins import further_measures
-from toolsearch_evals.ranking.measures import MEASURES
-from toolsearch_evals.ranking.rank import EVERY, SHOWN
+from toolsearch_evals.ranking.rank import EVERY
 from toolsearch_evals.reports.report import Report
 
-__all__ = ["SAVINGS", "Bar", "Places", "missed", "ranking_measures", "ranking_places", "read_bars", "savings_places"]
+__all__ = ["Bar", "Places", "agent_places", "missed", "ranking_places", "read_bars", "savings_places"]
 
-SAVINGS = ("success", "saving", "cost saving")  # keys of a row of savings that may have a bar
+_AXES = ("turns", "locality", "static success")  # numbers that tell rows of savings apart
 Places = Mapping[str, Mapping[str, float | None]]
 
 
@@ -66,11 +64,6 @@ def missed(bars: Sequence[Bar], places: Places) -> list[str]:
     ]
 
 
-def ranking_measures() -> list[str]:
-    """The measures of a ranking that may have a bar."""
-    return [*(each.name for each in (*MEASURES, *further_measures())), SHOWN]
-
-
 def ranking_places(report: Report) -> Places:
     """By index, the means over all cases of a ranking: the micro means."""
     rows = [row for row in report.tables[0].rows if row["mean"] == "micro" and row["cases"] in ("all", EVERY)]
@@ -82,13 +75,26 @@ def savings_places(report: Report) -> Places:
     """By arm, what is saved in the largest catalog that was played."""
     rows = report.tables[0].rows
     most = max(row["tools"] for row in rows)
-    texts = [key for key, value in rows[0].items() if isinstance(value, str)]
-    different = [key for key in texts if len({row[key] for row in rows}) > 1]
+    ways = [key for key, value in rows[0].items() if isinstance(value, str) or key in _AXES]
+    different = [key for key in ways if len({row[key] for row in rows}) > 1]
     return {
-        ", ".join([f"{most} tools", *(str(row[key]) for key in different if row[key])]): _numbers(row)
+        ", ".join([f"{most} tools", *(_way(key, row[key]) for key in different if row[key] != "")]): _numbers(row)
         for row in rows
         if row["tools"] == most
     }
+
+
+def agent_places(report: Report) -> Places:
+    """By way to search, what a real model came to with the most tools; all tools sent only where nothing else was."""
+    rows = report.tables[0].rows
+    most = max(row["tools"] for row in rows)
+    largest = [row for row in rows if row["tools"] == most]
+    searched = [row for row in largest if not row["arm"].startswith("static")]
+    return {f"{most} tools, {row['arm']}": _numbers(row) for row in searched or largest}
+
+
+def _way(key: str, value: object) -> str:
+    return value if isinstance(value, str) else f"{key} {value:g}" if isinstance(value, float) else f"{key} {value}"
 
 
 def _numbers(row: JsonObject) -> dict[str, float | None]:

@@ -95,6 +95,14 @@ class StoredRun:
     def _lines(self, name: str) -> Iterator[JsonObject]:
         return (line for _, line in whole_lines(self.folder / name) if line["unit"] in self.units)
 
+    def headline(self) -> str:
+        """The first sentence of its report; empty if it has none."""
+        file = self.folder / "report.json"
+        try:
+            return str(json.loads(file.read_text("utf-8"))["headline"][0]) if file.is_file() else ""
+        except (ValueError, LookupError, TypeError):
+            return ""
+
     def require_unchanged(self) -> StoredRun:
         """Itself. Raises `SetupError` if a file was changed after the run was closed."""
         if self.changed:

@@ -9,6 +9,7 @@ formats    what it writes, and what a request looks like, on each wire
 format_plugins   formats that others add                 spring   the same in a published setting
 noted      a format that notes what is said, and what the tokens are spent on
 own_tokens, own_play, own_report   the same for tools without labelled cases
+savings_run   a sweep as a run, kept, priced again and compared
 report     what the sweep found, as a report, with its parts: cards, charts, notes, worked (single conversations)
 """
 
