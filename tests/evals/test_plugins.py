@@ -271,7 +271,9 @@ def test_names_of_data_sets_are_not_taken_twice(install: Install) -> None:
         load("commons")
     with pytest.raises(SetupError, match="several packages install a data set 'mails'"):
         load("mails")
-    with pytest.raises(SetupError, match=r"shipped are: 'commons'; installed are: 'mails'\. For a folder use --data"):
+    with pytest.raises(
+        SetupError, match=r"shipped are: 'commons', 'longform'; installed are: 'mails'\. For a folder use --data"
+    ):
         run("ranking", "--dataset", "males")
 
 
