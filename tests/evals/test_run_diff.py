@@ -301,7 +301,12 @@ def test_runs_are_played_listed_scored_and_compared_by_commands() -> None:
     assert "savings, 20" in listed
     assert "closed" in listed
     Path("runs/third/scores.jsonl").write_text("", "utf-8")
-    assert "changed after it was closed: scores.jsonl" in told("runs", "list")
+    Path("runs/fourth").mkdir()
+    Path("runs/fourth/manifest.json").write_text("{", "utf-8")
+    listed = told("runs", "list")
+    assert "changed after it was closed: scores.jsonl" in listed
+    assert "fourth  cannot be read: the manifest of 'runs/fourth' is not valid JSON" in listed.replace("\\", "/")
+    assert "There is no run in 'things'." in told("runs", "list", "things")
 
     again = json.loads(told("score", "runs/first", "--data", "things", "--format", "json"))
     kept = json.loads(Path("runs/first/report.json").read_text("utf-8"))

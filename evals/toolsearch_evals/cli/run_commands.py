@@ -120,13 +120,18 @@ def list_runs(
     if not folder.is_dir():
         raise SetupError(f"there is no folder {str(folder)!r}: name the one that holds the folders of the runs")
     console = Console()
-    found = [read_run(each) for each in sorted(folder.iterdir()) if is_run(each)]
+    found: list[StoredRun] = []
+    for each in filter(is_run, sorted(folder.iterdir())):
+        try:
+            found.append(read_run(each))
+        except SetupError as error:
+            console.print(Text(f"{each.name}", style="bold").append(f"  cannot be read: {error}"), soft_wrap=True)
     for stored in sorted(found, key=lambda each: each.manifest.when):
         line = Text(f"{stored.name}", style="bold").append(f"  {stored.manifest.kind}, {stored.manifest.when}, ")
         console.print(line.append(_state(stored)), soft_wrap=True)
         if told := stored.headline():
             console.print(Text(f"  {told}"), soft_wrap=True)
-    if not found:
+    if not any(map(is_run, folder.iterdir())):
         console.print(Text(f"There is no run in {str(folder)!r}."))
 
 

@@ -138,7 +138,10 @@ def _make(folder: Path) -> None:
 def _require_unfinished(stored: StoredRun, manifest: Manifest, *, resume: bool) -> None:
     where = str(stored.folder)
     if stored.is_closed:
-        raise SetupError(f"the run {where!r} is closed, and a closed run is never changed: name a folder that is new")
+        raise SetupError(
+            f"the run {where!r} is closed, and a closed run is never changed: name a folder that is new, or make its "
+            "report again with `toolsearch eval score`"
+        )
     if not resume:
         raise SetupError(
             f"the run {where!r} was begun and not finished ({len(stored.units)} units are there): go on with --resume, "
