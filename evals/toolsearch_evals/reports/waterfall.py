@@ -10,8 +10,8 @@ from toolsearch_evals.reports.values import Unit, shown
 
 __all__ = ["Step", "Waterfall", "waterfall_svg"]
 
-WIDTH, LEFT, ROW, BAR = 520, 168, 34, 18
-VALUE = 128  # kept free for the value to the right of the longest bar
+WIDTH, LEFT, ROW, BAR = 520, 186, 34, 18
+VALUE = 112  # kept free for the value to the right of the longest bar
 
 
 @dataclass(frozen=True, slots=True)
