@@ -142,6 +142,7 @@ def test_a_page_holds_less_than_500_kb_and_says_what_is_left_out() -> None:
     assert re.search(r"[\d,]+ more rows would make the page too large", page)
     assert re.search(r"\d+ charts more would make the page too large", page)
     assert "50 more cases would make the page too large" in page
+    assert '<rect class="bar' in page  # there is no table of what a waterfall shows
     assert "more characters)" in page
     assert json.loads(FORMS["json"](replace(hostile(), tables=(table,))))["tables"][0]["rows"] == rows
 

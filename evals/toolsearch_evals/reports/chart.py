@@ -73,10 +73,10 @@ def told(chart: Chart, line: ChartLine, place: int) -> str:
     return f"{shown(line.points[place][1], chart.unit)}{spread}"
 
 
-def svg(chart: Chart, scale: Scale | None = None) -> str:
+def svg(chart: Chart, scale: Scale | None = None, *, has_titles: bool = True) -> str:
     """The chart as an SVG element, by its first scale if none is given.
 
-    Its colours are custom properties of the page; each point has a title. A share begins at 0, or below if it must.
+    Its colours are custom properties of the page, and each point has a title. A share begins at 0, or below if it must.
     """
     scale = scale or chart.scales[0]
     across = Axis(scale, *_range([x for line in chart.lines for x, _ in line.points]), LEFT, WIDTH - RIGHT - 6)
@@ -85,7 +85,7 @@ def svg(chart: Chart, scale: Scale | None = None) -> str:
     parts = [_grid(chart, across, up, xs, scale)]
     parts += [_mark(at, label, across, row) for row, (at, label) in enumerate(chart.marks)]
     parts.append(f'<path class="cursor" d="M0 {TOP}V{HEIGHT - BOTTOM}"/>')
-    parts += [_line(chart, line, across, up) for line in chart.lines]
+    parts += [_line(chart, line, across, up, has_titles=has_titles) for line in chart.lines]
     label = f"{chart.title}: {chart.y_label} against {chart.x_label}"
     return f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{escape(label)}">{"".join(parts)}</svg>'
 
@@ -138,7 +138,7 @@ def _mark(at: float, label: str, across: Axis, row: int) -> str:
     )
 
 
-def _line(chart: Chart, line: ChartLine, across: Axis, up: Axis) -> str:
+def _line(chart: Chart, line: ChartLine, across: Axis, up: Axis, *, has_titles: bool) -> str:
     tone = line.tone % TONES
     places = [(across(x), up(y)) for x, y in line.points]
     path = "L".join(f"{x} {y}" for x, y in places)
@@ -147,14 +147,15 @@ def _line(chart: Chart, line: ChartLine, across: Axis, up: Axis) -> str:
     )
     whiskers = f'<path class="spread tone{tone}" d="{spread}"/>' if spread else ""
     dots = "".join(
-        _dot(tone, px, py, f"{plain(x)} {chart.x_unit}\n{line.name}: {told(chart, line, at)}")
+        _dot(tone, px, py, f"{plain(x)} {chart.x_unit}\n{line.name}: {told(chart, line, at)}" if has_titles else "")
         for at, ((px, py), (x, _)) in enumerate(zip(places, line.points, strict=True))
     )
     return f'<path class="line tone{tone}" d="M{path}"/>{whiskers}{dots}' if places else ""
 
 
 def _dot(tone: int, x: float, y: float, title: str) -> str:
-    return f'<path class="dot tone{tone}" data-x="{x}" d="{_outline(tone, x, y)}"><title>{escape(title)}</title></path>'
+    named = f"<title>{escape(title)}</title>" if title else ""
+    return f'<path class="dot tone{tone}" data-x="{x}" d="{_outline(tone, x, y)}">{named}</path>'
 
 
 def _outline(tone: int, x: float, y: float) -> str:

@@ -30,11 +30,18 @@
     const cursor = plot.querySelector(".cursor");
     const dots = all(".dot", svg);
     if (!cursor || !dots.length) continue;
+    const first = all(".plot:first-of-type .dot", plot.parentElement); /* other scales have the same dots, unnamed */
+    first.forEach((dot, at) => {
+      if (dots[at] !== dot) dots[at].told = dot.told;
+      else {
+        dot.told = dot.firstElementChild.textContent.split("\n");
+        dot.firstElementChild.remove();
+      }
+    });
     const places = new Map();
     for (const dot of dots) {
       const x = Number(dot.dataset.x); /* a plot that is hidden has no box to measure */
-      const [at, ...told] = dot.firstElementChild.textContent.split("\n");
-      dot.firstElementChild.remove();
+      const [at, ...told] = dot.told;
       if (!places.has(x)) places.set(x, { at, told: [] });
       places.get(x).told.push([dot, told.join(" ")]);
     }
@@ -89,7 +96,7 @@
   }
 
   const number = (text) => {
-    const found = /^[−$]*([\d,]*\.?\d+)/.exec(text);
+    const found = /^[−$≤> ]*([\d,]*\.?\d+)/.exec(text);
     return found ? (text.includes("−") && text.indexOf("−") < 2 ? -1 : 1) * Number(found[1].replaceAll(",", "")) : NaN;
   };
 
@@ -105,7 +112,8 @@
     const selects = [];
     heads.forEach((head, at) => {
       const values = [...new Set(rows.map((row) => row.cells[at].textContent))];
-      if (!head.classList.contains("text") || values.length < 2 || values.length > 14) return;
+      const isName = head.classList.contains("text") && !values.some((value) => /^[≤>]? ?[\d,]+ ?(\[|$)/.test(value));
+      if (!isName || values.length < 2 || values.length > 14) return;
       const label = make("label", head.textContent);
       const select = make("select");
       select.append(new Option("all", ""), ...values.map((value, n) => new Option(value, String(n))));

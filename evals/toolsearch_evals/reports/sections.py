@@ -49,8 +49,10 @@ class Space:
 def chart_section(charts: Sequence[Chart], waterfalls: Sequence[Waterfall], space: Space) -> str:
     """All charts, and a switch for each choice that they differ in. Without a script, all are shown."""
     choices = _choices(charts, waterfalls)
-    made = [*(_chart(chart, choices) for chart in charts), *(_waterfall(each, choices) for each in waterfalls)]
-    kept = [figure for figure in made if space.use(figure)]
+    falls = [_waterfall(each, choices) for each in waterfalls]
+    fitting = [figure for figure in falls if space.use(figure)]  # first, as there is no table of them
+    made = [*(_chart(chart, choices) for chart in charts), *falls]
+    kept = [*(figure for figure in made[: len(charts)] if space.use(figure)), *fitting]
     if not kept:
         return ""
     missing = len(made) - len(kept)
@@ -90,14 +92,15 @@ def _which(of: Sequence[tuple[str, str]], choices: Choices) -> tuple[str, str]:
     keys = [key for key, _ in choices]
     mine = [(keys.index(key), value) for key, value in of if key in keys]
     attributes = " data-c" + "".join(f' data-c{at}="{escape(value)}"' for at, value in mine) if mine else ""
-    return attributes, ", ".join(value for _, value in mine)
+    named = [f"{value} {keys[at]}" if value.replace(".", "").isdigit() else value for at, value in mine]
+    return attributes, ", ".join(named)
 
 
 def _chart(chart: Chart, choices: Choices) -> str:
-    plots = []
+    plots: list[str] = []
     for scale in chart.scales:
         attributes, _ = _which((("scale", scale),), choices)
-        plots.append(f'<div class="plot"{attributes}>{svg(chart, scale)}</div>')
+        plots.append(f'<div class="plot"{attributes}>{svg(chart, scale, has_titles=not plots)}</div>')
     values = _values(chart.title, [chart.x_unit, *(line.name for line in chart.lines)], chart.rows())
     return _figure(chart, choices, f"{''.join(plots)}{legend(chart.lines)}{values}")
 
