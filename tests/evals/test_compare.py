@@ -48,6 +48,8 @@ def test_the_cases_that_differ_are_shown_with_both_answers() -> None:
     assert {row["measure"] for row in report.tables[0].rows} == {"R@5", "NDCG@10"}
     (shown,) = report.tables[1:]
     (row,) = shown.rows
+    assert [card.label for card in report.cards] == ["R@5, difference", "NDCG@10, difference"]
+    assert "n = 2; 0 wins, 1 losses." in report.cards[0].note
     assert shown.title == "Where vector does better"
     assert (row["id"], row["query"], row["needed"]) == ("1", cases[0].query, "water_plants")
     assert (row["first"], row["second"].partition(",")[0]) == ("nothing", "water_plants")

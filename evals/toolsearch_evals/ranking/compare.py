@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import comb
 from typing import Any
@@ -13,7 +13,7 @@ from toolsearch_evals.data.cases import Case, Dataset
 from toolsearch_evals.data.notes import data_notes
 from toolsearch_evals.ranking.measures import MEASURES, JudgedCase, Measure, bootstrap, mean, score_of
 from toolsearch_evals.ranking.rank import buckets, in_split, judge
-from toolsearch_evals.reports.report import Column, Report, ReportTable
+from toolsearch_evals.reports.report import Card, Column, Report, ReportTable, shown
 
 __all__ = ["compare", "sign_test"]
 
@@ -148,6 +148,16 @@ def _compare_report(
         tables=tuple(tables),
         measured=_MEASURED,
         limits=(*_LIMITS, *derived),
+        cards=tuple(map(_card, rows[: len(COMPARED)])),
+    )
+
+
+def _card(row: Mapping[str, Any]) -> Card:
+    ends = f"{shown(row['low'], 'score')} to {shown(row['high'], 'score')}"
+    return Card(
+        f"{row['measure']}, difference",
+        shown(row["difference"], "score"),
+        f"95 % interval {ends}, n = {row['n']:,}; {row['wins']:,} wins, {row['losses']:,} losses.",
     )
 
 
