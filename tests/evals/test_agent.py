@@ -300,6 +300,13 @@ def test_errors_stay_in_the_denominator_and_are_counted_apart() -> None:
     assert row["dollars a 1,000 met low"] < row["dollars a 1,000 met"] < row["dollars a 1,000 met high"]
 
 
+def test_calls_that_are_made_again_and_again_stand_once() -> None:
+    calls = [{"tool": "a", "status": "ok"}, *[{"tool": "b", "status": "limit"}] * 3, {"tool": "", "status": "unknown"}]
+    calls = [{**call, "arguments": {}} for call in calls]
+    report = agent_report([{**scores_of("w")[0], "calls": calls}], {"model": "m", "probe": ""})
+    assert report.tables[-1].rows[0]["called"] == "a, b (limit) × 3, ? (unknown)"
+
+
 def test_arms_are_compared_over_the_tasks_that_both_have_played() -> None:
     static = [{**each, "arm": "static", "mode": "static", "new": 8_000} for each in scores_of("oooow")]
     searched = scores_of("oooew")[:4]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from toolsearch.support.json_types import JsonObject
 from toolsearch_evals.agent.cards import cards_of, unmet_tasks
@@ -146,13 +147,19 @@ def _failed_table(scores: Sequence[JsonObject]) -> ReportTable:
             "tools": each["tools"],
             "arm": each["arm"],
             "problem": "; ".join(each["problems"][:3]),
-            "called": ", ".join(_call_text(call) for call in each["calls"]) or "nothing",
+            "called": _calls_text(each["calls"]),
         }
         for each in scores
         if not each["success"]
     ]
     heads = (Column("case", "task"), *_ARM, Column("problem", "what is wrong"), Column("called", "what was called"))
     return ReportTable("Tasks not met", heads, rows)
+
+
+def _calls_text(calls: Sequence[JsonObject]) -> str:
+    """The calls in order; the same one several times in a row once, with how often."""
+    runs = [(text, len(list(same))) for text, same in groupby(map(_call_text, calls))]
+    return ", ".join(text if times == 1 else f"{text} × {times}" for text, times in runs) or "nothing"
 
 
 def _call_text(call: JsonObject) -> str:
