@@ -11,7 +11,14 @@ from toolsearch_evals.savings.sweep import SweepResult, sweep
 from toolsearch_evals.savings.worked import waterfalls, worst_cases
 
 COMMONS: Dataset = load("commons")[0]
-PLAN = SweepPlan(sizes=(10, 120), seeds=1, conversations=4, indexes=("keyword",), modes=("append", "bridge"))
+PLAN = SweepPlan(
+    sizes=(10, 120),
+    seeds=1,
+    conversations=4,
+    indexes=("keyword",),
+    modes=("append", "bridge"),
+    wires=("openai_chat", "anthropic"),
+)
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +62,7 @@ def test_a_waterfall_for_each_way_and_wire_adds_up_to_the_mean(swept: SweepResul
         if (job.size, job.wire, job.arm) == (120, "openai_chat", STATIC)
     ]
     assert falls[0].all_steps()[-1].total == pytest.approx(sum(mine[:3]) / 3)
-    assert "120 tools, mean of 3 conversations" in falls[0].title
+    assert "120 tools, mean of 3 conversations of 3 turns" in falls[0].title
 
 
 def test_the_worst_cases_say_what_was_needed_what_was_found_and_what_was_said(swept: SweepResult) -> None:

@@ -31,7 +31,8 @@ def waterfalls(swept: SweepResult) -> tuple[Waterfall, ...]:
         for job, notes in swept.stage.note([job for job in jobs if job.talk == talk]).items():
             name = "All tools sent" if job.arm == STATIC else f"Searched ({job.arm.in_words})"
             spent.setdefault((job.wire, name), []).append(notes.spent(swept.stage.meter))
-    over = f"{counted(jobs[0].size, 'tool')}, mean of {counted(len(talks), 'conversation')}"
+    played = f"{counted(len(talks), 'conversation')} of {counted(jobs[0].turns, 'turn')}"
+    over = f"{counted(jobs[0].size, 'tool')}, mean of {played}"
     return tuple(
         Waterfall(f"{name}: where the tokens go ({over})", ("new", "cached"), _steps(of), choices=(("wire", wire),))
         for (wire, name), of in spent.items()
