@@ -11,6 +11,8 @@ from toolsearch.tokens import TokenCounter
 
 __all__ = ["ConversationMeter", "TokenMeter", "TokenUsage", "pieces", "tokenizer"]
 
+compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
@@ -51,9 +53,9 @@ class TokenMeter:
         """
         return sum(map(self.count, self.pieces(request)))
 
-    def pieces(self, request: Mapping[str, Any], write: Callable[[Any], str] | None = None) -> list[str]:
+    def pieces(self, request: Mapping[str, Any], write: Callable[[Any], str] = compact) -> list[str]:
         """The request as text, cut into pieces whose tokens add up; `write` gives the JSON of a tool or a message."""
-        return pieces(request, write or _compact)
+        return pieces(request, write)
 
     def request(self, request: Mapping[str, Any], before: Mapping[str, Any] | None) -> TokenUsage:
         """The tokens of a request, cached as far as it begins like the one before it."""
@@ -63,7 +65,7 @@ class TokenMeter:
 
     def reply(self, message: Mapping[str, Any]) -> TokenUsage:
         """What the model wrote, with the JSON around it."""
-        return TokenUsage(output=self.count(_compact(message)))
+        return TokenUsage(output=self.count(compact(message)))
 
     def shared(self, now: Sequence[str], before: Sequence[str]) -> int:
         """With how many tokens a request begins like another one; both in pieces."""
@@ -72,7 +74,7 @@ class TokenMeter:
             same += 1
         shared = sum(map(self.count, now[:same]))
         if same < most:
-            shared += self.counter.count(_common_start(now[same], before[same]))
+            shared += self.count(_common_start(now[same], before[same]))
         return shared
 
 
@@ -105,11 +107,11 @@ class ConversationMeter:
     def _write(self, item: object) -> str:
         known = self._written.get(id(item))
         if known is None:
-            known = self._written[id(item)] = (item, _compact(item))
+            known = self._written[id(item)] = (item, compact(item))
         return known[1]
 
 
-def pieces(request: Mapping[str, Any], write: Callable[[Any], str] | None = None) -> list[str]:
+def pieces(request: Mapping[str, Any], write: Callable[[Any], str] = compact) -> list[str]:
     """The request's compact JSON, cut inside each tool and message after its `{"`.
 
     Tokenizers of this family never join such a run of punctuation with the letter after it. So the tokens of the pieces
@@ -118,13 +120,13 @@ def pieces(request: Mapping[str, Any], write: Callable[[Any], str] | None = None
     cut: list[str] = []
     text = "{"
     for at, (key, value) in enumerate(request.items()):
-        text += f"{',' if at else ''}{_compact(key)}:"
+        text += f"{',' if at else ''}{compact(key)}:"
         if not isinstance(value, list):
-            text += _compact(value)
+            text += compact(value)
             continue
         text += "["
         for place, item in enumerate(value):
-            written = (write or _compact)(item)
+            written = write(item)
             cut.append(f"{text}{',' if place else ''}{written[:2]}")
             text = written[2:]
         text += "]"
@@ -132,10 +134,14 @@ def pieces(request: Mapping[str, Any], write: Callable[[Any], str] | None = None
 
 
 def _common_start(one: str, other: str) -> str:
-    same = 0
-    while same < min(len(one), len(other)) and one[same] == other[same]:
-        same += 1
-    return one[:same]
+    least, most = 0, min(len(one), len(other))
+    while least < most:
+        middle = (least + most + 1) // 2
+        if one[least:middle] == other[least:middle]:
+            least = middle
+        else:
+            most = middle - 1
+    return one[:least]
 
 
 def tokenizer(counter: TokenCounter, *, is_public: bool) -> str:
@@ -143,6 +149,3 @@ def tokenizer(counter: TokenCounter, *, is_public: bool) -> str:
     if is_public or not counter.exact:
         return counter.name
     return f"estimate with {counter.name}: the provider's own tokenizer is not public"
-
-
-_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

@@ -17,11 +17,12 @@ from toolsearch_evals.savings.plan import STATIC, SweepPlan
 from toolsearch_evals.savings.played import PlayedConversation
 from toolsearch_evals.savings.scripted import answer, play
 from toolsearch_evals.savings.sweep import rows_of, sweep
-from toolsearch_evals.token_usage import TokenMeter
+from toolsearch_evals.token_usage import TokenMeter, compact
 
 PLAN = SweepPlan(
     indexes=("keyword",),
     modes=("append", "bridge", "auto"),
+    wires=("openai_chat", "anthropic"),
     sizes=(8, 60),
     seeds=1,
     conversations=2,
@@ -111,7 +112,7 @@ class Whole(TokenMeter):
         super().__init__(counter())
         self.sent: list[dict[str, Any]] = []
 
-    def pieces(self, request: Any, write: Any = None) -> list[str]:
+    def pieces(self, request: Any, write: Any = compact) -> list[str]:
         self.sent.append({key: list(value) if isinstance(value, list) else value for key, value in request.items()})
         return super().pieces(request, write)
 

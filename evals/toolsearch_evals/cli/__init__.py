@@ -3,7 +3,8 @@
 app       the command, to which the others add     options    options and files that the commands share
 ranking_commands, savings_commands, agent_commands, speed_commands, own_commands, data_commands   what can be asked for
 run_commands   what can be asked of runs that were kept
-agent_options   the options of `agent`              own_savings   savings on one's own tools
+agent_options   the options of `agent`              savings_options   those of `savings`
+own_savings   savings on one's own tools
 demo      a first look                             terminal   tables, bars and progress in the terminal
 run_options   options of the commands that keep a run
 """

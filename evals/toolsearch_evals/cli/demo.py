@@ -45,5 +45,5 @@ def demo(dataset: Dataset, console: Console, errors: Console, plan: SweepPlan = 
     report = savings_report(swept, plan, dataset, "all")
     show(report, console, tables=2)
     first = swept.rows[0]
-    bars([row for row in swept.rows if (row["wire"], row["mode"]) == (first["wire"], first["mode"])], console)
+    bars([row for row in swept.first().rows if (row["wire"], row["mode"]) == (first["wire"], first["mode"])], console)
     return report

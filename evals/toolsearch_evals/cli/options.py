@@ -30,7 +30,6 @@ from toolsearch_evals.data.cases import (
 from toolsearch_evals.reports.forms import FORMS, write
 from toolsearch_evals.reports.report import Report
 from toolsearch_evals.runs.reading import is_run
-from toolsearch_evals.savings.plan import MODES
 
 __all__ = [
     "CachedWeightOption",
@@ -54,7 +53,6 @@ __all__ = [
     "make_folder",
     "print_report",
     "read_labelled_sets",
-    "read_modes",
     "read_one_labelled_set",
     "read_sets",
     "read_settings",
@@ -268,14 +266,6 @@ def read_settings(asked: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
             raise SetupError(f"{text!r} is not a setting and its value, such as results=2")
     parts = [text.partition("=") for text in asked or ()]
     return tuple((name.strip(), value.strip()) for name, _, value in parts)
-
-
-def read_modes(asked: Sequence[str] | None) -> tuple[str, ...]:
-    """Deliveries by name; append if none is asked for."""
-    for name in asked or ():
-        if name not in MODES:
-            raise SetupError(f"there is no delivery {name!r} to measure; there are: {', '.join(map(repr, MODES))}")
-    return tuple(asked or ("append",))
 
 
 def print_report(report: Report, form: ReportForm, out: Path | None, tables: int | None = None) -> None:

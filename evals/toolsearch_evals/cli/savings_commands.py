@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 from rich.console import Console
@@ -31,7 +32,6 @@ from toolsearch_evals.cli.options import (
     index_option,
     make_folder,
     print_report,
-    read_modes,
     read_one_labelled_set,
     read_settings,
     read_sizes,
@@ -45,40 +45,41 @@ from toolsearch_evals.cli.run_options import (
     command_of,
     kept_run,
 )
+from toolsearch_evals.cli.savings_options import (
+    CachesOption,
+    ConversationsOption,
+    Counted,
+    LocalityOption,
+    ModesOption,
+    OneByOneOption,
+    PricesOption,
+    ProcessesOption,
+    SeedsOption,
+    StaticSuccessOption,
+    TokensOption,
+    TurnsOption,
+    WiresOption,
+    read_axes,
+    read_modes,
+)
 from toolsearch_evals.cli.terminal import progress
 from toolsearch_evals.data.cases import Dataset, load
 from toolsearch_evals.ranking.rank import in_split
 from toolsearch_evals.reports.forms import write
 from toolsearch_evals.reports.report import Report
 from toolsearch_evals.runs.bars import read_bars, savings_places
+from toolsearch_evals.savings.formats import FORMATS
 from toolsearch_evals.savings.report import savings_report
 from toolsearch_evals.savings.savings_run import FORGETFUL, SAVINGS_RUNS, Memory, memory_of, savings_manifest
 from toolsearch_evals.savings.spring import spring_plan, spring_report
 from toolsearch_evals.savings.sweep import SweepPlan, conversations_of, sweep
+from toolsearch_evals.savings.workers import most_processes
 
 __all__ = ["demo", "savings"]
 
 
-WireOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        help="The message format of a provider: openai_chat, anthropic or an installed wire; may be repeated.",
-        show_default="openai_chat and anthropic",
-    ),
-]
-ModeOption = Annotated[
-    list[str] | None,
-    typer.Option(help="How found tools reach the model: append or bridge; may be repeated.", show_default="append"),
-]
 SizesOption = Annotated[
     str, typer.Option("--sizes", help="Catalog sizes in tools, with commas between them.", show_default="from 5 to all")
-]
-OneByOneOption = Annotated[
-    bool,
-    typer.Option(
-        "--one-by-one/--together",
-        help="Call the tools of a turn one by one, in a request each, or together, in one reply.",
-    ),
 ]
 PresetOption = Annotated[
     Preset | None,
@@ -96,77 +97,99 @@ def savings(
     dataset: DatasetOption = None,
     tools: OwnToolsOption = None,
     index: Annotated[list[str] | None, index_option("auto, which is hybrid or keyword")] = None,
-    mode: ModeOption = None,
-    wire: WireOption = None,
+    mode: ModesOption = None,
+    wire: WiresOption = None,
     sizes: SizesOption = "",
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeded orders of tools and cases to play.")] = 3,
-    conversations: Annotated[int, typer.Option(min=1, help="How many conversations to play for each seed.")] = 10,
-    turns: Annotated[int, typer.Option(min=1, help="How many turns a conversation has; each turn is one case.")] = 3,
+    seeds: SeedsOption = 3,
+    conversations: ConversationsOption = 10,
+    turns: TurnsOption = "3,10",
+    locality: LocalityOption = "0",
     one_by_one: OneByOneOption = False,
-    cached_weight: CachedWeightOption = SweepPlan.cached_weight,
-    output_weight: OutputWeightOption = SweepPlan.output_weight,
     settings: SettingsOption = None,
     recognised: RecognisedOption = SweepPlan.recognised,
+    tokens: TokensOption = Counted.json,
+    cache: CachesOption = "cold,warm",
+    prices: PricesOption = "plain",
+    cached_weight: CachedWeightOption = SweepPlan.cached_weight,
+    output_weight: OutputWeightOption = SweepPlan.output_weight,
+    static_success: StaticSuccessOption = "1,.9,.8",
     split: SplitOption = Split.all,
     preset: PresetOption = None,
     run: RunOption = None,
     resume: ResumeOption = False,
     fail_under: FailUnderOption = "",
+    processes: ProcessesOption = 0,
     out: OutOption = None,
     form: FormatOption = ReportForm.table,
 ) -> None:
     """Count the tokens of whole conversations by number of tools: with every tool sent, and with search."""
     bars = read_bars(fail_under, SAVINGS_RUNS.with_bars())
+    kept = _Kept(context, run, resume, processes)
     if tools:
-        if bars or run is not None or resume:
-            raise SetupError("without cases nothing is met or kept: leave out --run, --resume and --fail-under")
         own = OwnOptions(index, mode, wire, read_settings(settings), has_cases=bool(data or dataset))
-        print_report(own_tools_report(tools, own), form, out)
+        print_report(_own_report(tools, own, is_kept=bool(bars) or kept.is_asked), form, out)
         return
     only_set = read_one_labelled_set(data, dataset, "savings are measured")
     plan = SweepPlan(
         indexes=tuple(index or [default_index()]),
         modes=read_modes(mode),
-        wires=tuple(wire or SweepPlan.wires),
+        wires=tuple(wire or (SweepPlan.wires if preset is None else FORMATS)),
         sizes=tuple(read_sizes(sizes)) if sizes else (),
         seeds=seeds,
         conversations=conversations,
-        turns=(turns,),
         one_by_one=one_by_one,
-        cached_weight=cached_weight,
-        output_weight=output_weight,
         settings=read_settings(settings),
         recognised=recognised,
+        tokens=tokens.value,
+        cached_weight=cached_weight,
+        output_weight=output_weight,
+        **read_axes(turns, locality, cache, prices, static_success),
     )
-    if preset is None:
-        report = _sweep_report(only_set, plan, split, context, run, resume=resume)
-    elif run is None and not resume:
-        report = _preset_report(only_set, plan)
-    else:
-        raise SetupError("a preset is not kept as a run: leave out --preset or --run")
-    print_report(report, form, out, tables=3)  # the fourth, where the tokens go, is too wide for a terminal
+    report = _preset_report(only_set, plan, kept) if preset else _sweep_report(only_set, plan, split, kept)
+    print_report(report, form, out, tables=6)  # those after it are too wide for a terminal
     check_bars(bars, savings_places(report))
 
 
-def _preset_report(dataset: Dataset, plan: SweepPlan) -> Report:
+class _Kept(NamedTuple):
+    """How conversations are played: kept as a run, if one is named or gone on with, and by how many processes."""
+
+    context: typer.Context
+    run: Path | None
+    resume: bool
+    processes: int
+
+    @property
+    def is_asked(self) -> bool:
+        return self.run is not None or self.resume
+
+
+def _own_report(tools: Sequence[str], own: OwnOptions, *, is_kept: bool) -> Report:
+    if is_kept:
+        raise SetupError("without cases nothing is met or kept: leave out --run, --resume and --fail-under")
+    return own_tools_report(tools, own)
+
+
+def _preset_report(dataset: Dataset, plan: SweepPlan, kept: _Kept) -> Report:
+    if kept.is_asked:
+        raise SetupError("a preset is not kept as a run: leave out --preset or --run")
     with progress(2 * conversations_of(spring_plan(dataset, plan), 28), error_console()) as tick:
         return spring_report(dataset, plan, tick)
 
 
-def _sweep_report(
-    dataset: Dataset, plan: SweepPlan, split: str, context: typer.Context, run: Path | None, *, resume: bool
-) -> Report:
-    if run is None and not resume:
-        return _played(dataset, plan, split, FORGETFUL)
-    manifest = savings_manifest(command_of(context), dataset, plan, split)
+def _sweep_report(dataset: Dataset, plan: SweepPlan, split: str, kept: _Kept) -> Report:
+    if not kept.is_asked:
+        return _played(dataset, plan, split, FORGETFUL, kept.processes)
+    manifest = savings_manifest(command_of(kept.context), dataset, plan, split)
     many = conversations_of(plan, manifest.facts["tools"])
-    with kept_run(run, manifest, many, resume=resume) as kept:
-        return kept.close(_played(dataset, plan, split, memory_of(kept, dataset.cases)))
+    with kept_run(kept.run, manifest, many, resume=kept.resume) as run:
+        return run.close(_played(dataset, plan, split, memory_of(run, dataset.cases), kept.processes))
 
 
-def _played(dataset: Dataset, plan: SweepPlan, split: str, memory: Memory) -> Report:
-    with progress(conversations_of(plan, len(dataset.catalog())), error_console()) as tick:
-        swept = sweep(dataset, in_split(dataset.cases, split), plan, tick, known=memory.known, keep=memory.keep)
+def _played(dataset: Dataset, plan: SweepPlan, split: str, memory: Memory, processes: int) -> Report:
+    many, cases = conversations_of(plan, len(dataset.catalog())), in_split(dataset.cases, split)
+    by = processes or most_processes(many)
+    with progress(many, error_console()) as tick:
+        swept = sweep(dataset, cases, plan, tick, known=memory.known, keep=memory.keep, processes=by)
     return savings_report(swept, plan, dataset, split)
 
 

@@ -22,7 +22,7 @@ BEGINNING = 20  # rows of a table of cases
 
 def as_json(report: Report) -> str:
     """Everything the report knows."""
-    tables = [{"title": t.title, "note": t.note, "rows": list(t.rows)} for t in report.tables]
+    tables = [{"title": t.title, "note": t.note, "rows": [*t.rows, *t.further]} for t in report.tables]
     whole = {
         "format": FORMAT,
         "kind": report.kind,
@@ -43,7 +43,7 @@ def as_json(report: Report) -> str:
 
 def as_csv(report: Report) -> str:
     """The rows of the first table, with every key they have."""
-    rows = report.tables[0].rows
+    rows = [*report.tables[0].rows, *report.tables[0].further]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
     writer.writeheader()

@@ -35,18 +35,23 @@ __all__ = [
 class Column:
     """A key of the rows, its heading, and how its values are written: a "share" of 0.25 as 25.0 %.
 
-    `spread` is the key of half the width of the value's interval, which is shown after it: ".783 ±.041".
+    `spread` is the key of half the width of the value's interval, which is shown after it: ".783 ±.041". `ends` are the
+    keys of the ends of an interval that is shown in full: "25.0 % [21.3, 29.9]".
     """
 
     key: str
     head: str
     unit: Unit = "text"
     spread: str = ""
+    ends: tuple[str, str] | None = None
 
     def cell(self, row: Mapping[str, Any]) -> str:
         """What stands in this column of a row."""
         text = shown(row.get(self.key), self.unit)
         spread = row.get(self.spread) if self.spread else None
+        low, high = (row.get(end) for end in self.ends) if self.ends else (None, None)
+        if low is not None and high is not None:
+            return f"{text} [{', '.join(shown(end, self.unit).removesuffix(' %') for end in (low, high))}]"
         return text if spread is None else f"{text} ±{shown(spread, self.unit)}"
 
 
@@ -55,6 +60,7 @@ class ReportTable:
     """Rows are flat and JSON-ready; they may hold more than the columns show.
 
     A table `of_cases` has a row for each of many cases: the terminal leaves it out, and Markdown shows its beginning.
+    `further` rows are not shown, but stand in the CSV and the JSON.
     """
 
     title: str
@@ -62,6 +68,7 @@ class ReportTable:
     rows: Sequence[Mapping[str, Any]]
     note: str = ""
     of_cases: bool = False
+    further: Sequence[Mapping[str, Any]] = ()
 
     def cells(self) -> list[list[str]]:
         """The rows as they are shown, all columns."""

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 __all__ = ["Unit", "counted", "described", "plain", "shown"]
 
-Unit = Literal["text", "count", "share", "score", "number", "milliseconds", "dollars"]
+Unit = Literal["text", "count", "share", "percent", "score", "number", "milliseconds", "dollars"]
 
 
 def shown(value: Any, unit: Unit) -> str:
@@ -20,6 +20,8 @@ def shown(value: Any, unit: Unit) -> str:
         return f"{value:,.0f}"
     if unit == "share":
         return f"{100 * value:.1f} %".replace("-", "−")
+    if unit == "percent":  # a share in whole percents
+        return f"{100 * value:.0f} %".replace("-", "−")
     if unit == "milliseconds":
         return f"{value:,.1f}" if value >= 100 else f"{value:.3f}"
     if unit == "score":

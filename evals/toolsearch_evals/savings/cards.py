@@ -6,7 +6,8 @@ from collections.abc import Sequence
 
 from toolsearch.layers import PRICES, Price
 from toolsearch_evals.reports.report import Card, Column, ReportTable
-from toolsearch_evals.savings.rows import BreakEven, SavingsRow, arm_of
+from toolsearch_evals.savings.break_even import BreakEven
+from toolsearch_evals.savings.rows import SavingsRow, arm_of
 
 __all__ = ["dollar_table", "savings_cards"]
 
@@ -23,11 +24,11 @@ def savings_cards(rows: Sequence[SavingsRow], break_evens: Sequence[BreakEven]) 
     requests that it takes."""
     first = rows[0]
     mine = [row for row in rows if arm_of(row) == arm_of(first) and row["wire"] == first["wire"]]
-    few, row = mine[0], mine[-1]
+    row = mine[-1]
     where = ", ".join(filter(None, (f"{row['tools']:,} tools", *arm_of(row), row["wire"])))
     return (
         Card("Tokens saved", _percent(row["saving"]), f"{_by_met(row)}{where}."),
-        _even_card(break_evens[0], few["tools"]),
+        _even_card(break_evens[0]),
         _success_card(row),
         Card(
             "Requests a conversation",
@@ -48,16 +49,9 @@ def _percent(share: float) -> str:
     return f"{100 * share:.0f} %".replace("-", "−")
 
 
-def _even_card(even: BreakEven, least: int) -> Card:
-    by_price, by_met = _from(even.cost, least), _from(even.met, least)
-    return Card(
-        "Break-even", f"{_from(even.tokens, least)} tools", f"By price, {by_price}; by that of a met request, {by_met}."
-    )
-
-
-def _from(tools: float | None, least: int) -> str:
-    """A number of tools; a bound is called one."""
-    return "no number of" if tools is None else f"≤ {least:,}" if tools <= least else f"{tools:,.0f}"
+def _even_card(even: BreakEven) -> Card:
+    by_tokens, by_price, by_met = (each.in_words(*even.sizes) for each in (even.by_tokens, even.by_cost, even.by_met))
+    return Card("Break-even", f"{by_tokens} tools", f"By price, {by_price}; by that of a met request, {by_met}.")
 
 
 def _success_card(row: SavingsRow) -> Card:

@@ -7,7 +7,9 @@ from dataclasses import asdict
 
 from toolsearch_evals.reports.axes import Scale
 from toolsearch_evals.reports.chart import Chart, ChartLine
-from toolsearch_evals.savings.rows import Arm, BreakEven, SavingsRow, arm_of
+from toolsearch_evals.savings.break_even import BreakEven
+from toolsearch_evals.savings.plan import Arm
+from toolsearch_evals.savings.rows import SavingsRow, arm_of
 from toolsearch_evals.savings.sweep import SweepResult
 
 __all__ = ["savings_charts"]
@@ -29,7 +31,8 @@ def savings_charts(swept: SweepResult) -> tuple[Chart, ...]:
         groups.setdefault(_choice(row), []).append(row)
     evens: dict[Choice, list[BreakEven]] = {}
     for even in swept.break_evens:
-        evens.setdefault(_choice(asdict(even)), []).append(even)
+        if even.static_success == swept.break_evens[0].static_success:
+            evens.setdefault(_choice(asdict(even)), []).append(even)
     return tuple(chart for choice, rows in groups.items() for chart in _charts(swept, choice, rows, evens[choice]))
 
 

@@ -10,6 +10,8 @@ from typing import Any
 from toolsearch import ToolCall
 from toolsearch.protocols import Wire
 from toolsearch.wires import anthropic, openai_chat
+from toolsearch_evals.savings.rendering import RenderedMeter
+from toolsearch_evals.token_usage import TokenMeter
 
 __all__ = ["FORMATS", "WireFormat"]
 
@@ -26,7 +28,7 @@ class WireFormat:
 
     `request(tools, system, messages)` is the payload as it is sent. Its parts are in the order in which the provider
     caches them, and a further message changes nothing before it. `tokenizer_is_public` is False where token counts are
-    an estimate.
+    an estimate. `rendered` makes the token counter of what the provider makes of a request, where that is known.
     """
 
     wire: Wire
@@ -35,6 +37,7 @@ class WireFormat:
     reply_with_text: Callable[[str], JsonObject]
     tokenizer_is_public: bool = False
     user_message: Callable[[str], JsonObject] = _role_and_content
+    rendered: Callable[[TokenMeter], TokenMeter] | None = None
 
 
 def _openai_request(tools: Sequence[JsonObject], system: str, messages: Sequence[JsonObject]) -> JsonObject:
@@ -71,6 +74,7 @@ FORMATS: dict[str, WireFormat] = {
         _openai_calls,
         lambda text: {"role": "assistant", "content": text},
         tokenizer_is_public=True,
+        rendered=RenderedMeter,
     ),
     "anthropic": WireFormat(
         anthropic,

@@ -44,7 +44,7 @@ def jobs_of(plan: SweepPlan, tools: int) -> list[Job]:
         for locality in dict.fromkeys(plan.localities)
         for seed in range(plan.seeds)
         for number in range(plan.conversations)
-        for size in sizes_of(plan, tools)
+        for size in sizes_of(plan, tools, turns)
         for arm in dict.fromkeys(arms)
         for wire in dict.fromkeys(plan.wires)
     ]

@@ -1,34 +1,43 @@
-"""The rows of a sweep: what conversations cost with every tool sent and with search, and where search breaks even."""
+"""The rows of a sweep: what conversations cost with every tool sent and with search, with intervals."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import reduce
-from itertools import pairwise
-from operator import add
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple, TypedDict
 
-from toolsearch_evals.ranking.measures import bootstrap_of_ratio, mean, wilson
-from toolsearch_evals.savings.plan import Arm
-from toolsearch_evals.savings.scripted import PlayedConversation, PlayedTurn
-from toolsearch_evals.token_usage import TokenUsage
+from toolsearch_evals.ranking.measures import mean, wilson
+from toolsearch_evals.savings.intervals import middle
+from toolsearch_evals.savings.jobs import Job
+from toolsearch_evals.savings.plan import STATIC, Arm
+from toolsearch_evals.savings.played import PlayedConversation, PlayedTurn
+from toolsearch_evals.savings.prices import cached_tokens
+from toolsearch_evals.savings.runs import Pricing, Runs, ratios
 
-__all__ = ["Arm", "BreakEven", "Prices", "Runs", "SavingsRow", "arm_of", "break_even", "break_even_of", "savings_row"]
-
-Runs = Sequence[tuple[int, PlayedConversation]]  # conversations with their seeds
-
-
-class Prices(NamedTuple):
-    """What a cached and a written token cost; a new input token costs 1."""
-
-    cached: float
-    output: float
+__all__ = ["Cell", "SavingsRow", "Setting", "arm_of", "cells_of", "met_prices", "savings_row"]
 
 
-# One size, wire and arm. "static" is with every tool sent; all figures are means over conversations, shares are 0 … 1,
-# and a cost is in units of one uncached input token. A met request bears what was paid for those that were not met.
+class Setting(NamedTuple):
+    """What the rows of one line have in common: turns, locality, wire, and how it is searched."""
+
+    turns: int
+    locality: float
+    wire: str
+    arm: Arm
+
+
+class Cell(NamedTuple):
+    """One size of a setting: the same conversations with every tool sent and with search."""
+
+    setting: Setting
+    tools: int
+    static: Runs
+    searched: Runs
+
+
+# One size, setting and pricing. "static" is with every tool sent; all figures are means over conversations, shares are
+# 0 … 1, and a cost is in units of one uncached input token. A met request bears what was paid for those that were not
+# met. "low" and "high" are the ends of a 95 % interval: of a bootstrap over the conversations, or Wilson's of a share.
 SavingsRow = TypedDict(
     "SavingsRow",
     {
@@ -37,20 +46,34 @@ SavingsRow = TypedDict(
         "mode": str,
         "settings": str,
         "tools": int,
+        "turns": int,
+        "locality": float,
+        "cache": str,
+        "profile": str,
+        "static success": float,
         "conversations": int,
+        "different cases": int,
+        "definition tokens": float,
         "static tokens": float,
         "tokens": float,
         "saving": float,
+        "saving low": float | None,
+        "saving high": float | None,
         "saving, worst seed": float,
         "saving, best seed": float,
         "static cost": float,
         "cost": float,
         "cost saving": float,
+        "cost saving low": float | None,
+        "cost saving high": float | None,
         "static cost a met request": float | None,
         "cost a met request": float | None,
         "cost a met request low": float | None,
         "cost a met request high": float | None,
         "cost a met request ±": float | None,
+        "met saving": float | None,
+        "met saving low": float | None,
+        "met saving high": float | None,
         "requests to meet": int,
         "success": float | None,
         "success low": float | None,
@@ -76,80 +99,88 @@ SavingsRow = TypedDict(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class BreakEven:
-    """From how many tools search is cheaper than sending all of them; None if it never is.
-
-    In tokens and by price of a conversation, and by price of a request that is met.
-    """
-
-    index: str
-    mode: str
-    settings: str
-    wire: str
-    tokens: float | None
-    cost: float | None
-    met: float | None
-
-    @property
-    def arm(self) -> Arm:
-        return Arm(self.mode, self.index, self.settings)
-
-
-class _MeanTokens(NamedTuple):
-    """Tokens of a conversation, as means over several."""
-
-    uncached: float
-    cached: float
-    output: float
-
-    def cost(self, cached_weight: float, output_weight: float) -> float:
-        return self.uncached + cached_weight * self.cached + output_weight * self.output
+_Successes = TypedDict(
+    "_Successes",
+    {
+        "requests to meet": int,
+        "success": float | None,
+        "success low": float | None,
+        "success high": float | None,
+        "user requests": int,
+        "success, user wording": float | None,
+        "success, user wording low": float | None,
+        "success, user wording high": float | None,
+        "agent requests": int,
+        "success, agent wording": float | None,
+        "success, agent wording low": float | None,
+        "success, agent wording high": float | None,
+    },
+)
 
 
-def savings_row(wire: str, arm: Arm, tools: int, *, static: Runs, searched: Runs, prices: Prices) -> SavingsRow:
-    """The row of one size, wire and arm."""
-    before, after = _mean_tokens(static), _mean_tokens(searched)
-    cost_before, cost_after = (each.cost(*prices) for each in (before, after))
-    by_seed = [_saving(_total(static, seed), _total(searched, seed)) for seed in sorted({seed for seed, _ in searched})]
-    turns = [turn for _, played in searched for turn in played.turns]
-    whole, user, agent = (_success(turns, wording) for wording in ("", "user", "agent"))
-    met = _CostOfMet.of(searched, prices)
+def cells_of(played: Mapping[Job, PlayedConversation]) -> dict[Setting, list[Cell]]:
+    """What was played, by setting and then by size, from small to large."""
+    runs: dict[tuple[Setting, int], list[tuple[int, PlayedConversation]]] = {}
+    for job, conversation in played.items():
+        setting = Setting(job.turns, job.locality, job.wire, job.arm)
+        runs.setdefault((setting, job.size), []).append((job.seed, conversation))
+    made = {key: Runs(of) for key, of in runs.items()}
+    cells: dict[Setting, list[Cell]] = {}
+    for (setting, size), searched in sorted(made.items(), key=lambda each: each[0][1]):
+        if setting.arm != STATIC:
+            static = made[setting._replace(arm=STATIC), size]
+            cells.setdefault(setting, []).append(Cell(setting, size, static, searched))
+    return cells
+
+
+def savings_row(cell: Cell, pricing: Pricing) -> SavingsRow:
+    """The row of one size, setting and pricing."""
+    (turns, locality, wire, arm), many = cell.setting, len(cell.searched)
+    static, searched = cell.static, cell.searched
+    cost_before, cost_after = static.cost(pricing), searched.cost(pricing)
+    saved = _Saving.of(static.tokens.total, searched.tokens.total, static.tokens.resampled, searched.tokens.resampled)
+    saved_cost = _Saving.of(cost_before.total, cost_after.total, cost_before.resampled, cost_after.resampled)
+    met = _Met.of(cell, pricing)
+    by_seed = [_saved_of_seed(cell, seed) for seed in sorted({*searched.seeds})]
+    before, after = _split(static, pricing), _split(searched, pricing)
     return {
         "wire": wire,
         "index": arm.backend,
         "mode": arm.mode,
         "settings": arm.settings,
-        "tools": tools,
-        "conversations": len(searched),
-        "static tokens": sum(before),
-        "tokens": sum(after),
-        "saving": _saving(sum(before), sum(after)),
+        "tools": cell.tools,
+        "turns": turns,
+        "locality": locality,
+        "cache": pricing.cache,
+        "profile": pricing.profile.name,
+        "static success": pricing.static_success,
+        "conversations": many,
+        "different cases": len({turn.case.id for turn in searched.turns}),
+        "definition tokens": static.definitions,
+        "static tokens": static.tokens.total / many,
+        "tokens": searched.tokens.total / many,
+        "saving": saved.share,
+        "saving low": saved.low,
+        "saving high": saved.high,
         "saving, worst seed": min(by_seed),
         "saving, best seed": max(by_seed),
-        "static cost": cost_before,
-        "cost": cost_after,
-        "cost saving": _saving(cost_before, cost_after),
-        "static cost a met request": _cost_of_met(_costs_and_met(static, prices)),
+        "static cost": cost_before.total / many,
+        "cost": cost_after.total / many,
+        "cost saving": saved_cost.share,
+        "cost saving low": saved_cost.low,
+        "cost saving high": saved_cost.high,
+        "static cost a met request": met.static,
         "cost a met request": met.mean,
         "cost a met request low": met.low,
         "cost a met request high": met.high,
         "cost a met request ±": None if met.low is None or met.high is None else (met.high - met.low) / 2,
-        "requests to meet": whole.of,
-        "success": whole.share,
-        "success low": whole.low,
-        "success high": whole.high,
-        "user requests": user.of,
-        "success, user wording": user.share,
-        "success, user wording low": user.low,
-        "success, user wording high": user.high,
-        "agent requests": agent.of,
-        "success, agent wording": agent.share,
-        "success, agent wording low": agent.low,
-        "success, agent wording high": agent.high,
-        "searches a turn": mean([turn.searches for turn in turns]),
-        "requests": mean([len(played.requests) for _, played in searched]),
-        "static requests": mean([len(played.requests) for _, played in static]),
+        "met saving": met.saving,
+        "met saving low": met.saving_low,
+        "met saving high": met.saving_high,
+        **_successes(searched.turns),
+        "searches a turn": mean([turn.searches for turn in searched.turns]),
+        "requests": mean([len(played.requests) for played in searched.conversations]),
+        "static requests": mean([len(played.requests) for played in static.conversations]),
         "static uncached": before.uncached,
         "static cached": before.cached,
         "static output": before.output,
@@ -164,9 +195,43 @@ def arm_of(row: SavingsRow) -> Arm:
     return Arm(row["mode"], row["index"], row["settings"])
 
 
-def _mean_tokens(runs: Runs) -> _MeanTokens:
-    usage: TokenUsage = reduce(add, (played.usage for _, played in runs), TokenUsage())
-    return _MeanTokens(usage.uncached / len(runs), usage.cached / len(runs), usage.output / len(runs))
+class _Split(NamedTuple):
+    """Tokens of a conversation, as means over several."""
+
+    uncached: float
+    cached: float
+    output: float
+
+
+def _split(runs: Runs, pricing: Pricing) -> _Split:
+    cached = whole = output = 0
+    for conversation in runs.conversations:
+        for at, request in enumerate(conversation.requests):
+            cached += cached_tokens(request, pricing.profile, is_first=at == 0, warm=pricing.is_warm)
+            whole += request.input
+            output += request.output
+    many = len(runs)
+    return _Split((whole - cached) / many, cached / many, output / many)
+
+
+class _Saving(NamedTuple):
+    """The share that is saved, and its interval; both costs are of the same conversations."""
+
+    share: float
+    low: float | None
+    high: float | None
+
+    @classmethod
+    def of(cls, before: float, after: float, befores: Sequence[float], afters: Sequence[float]) -> _Saving:
+        return cls(1 - after / before, *middle(1 - each for each in ratios(afters, befores)))
+
+
+def _saved_of_seed(cell: Cell, seed: int) -> float:
+    before, after = (
+        sum(tokens for of, tokens in zip(runs.seeds, runs.tokens.values, strict=True) if of == seed)
+        for runs in (cell.static, cell.searched)
+    )
+    return (before - after) / before
 
 
 class _Share(NamedTuple):
@@ -184,75 +249,58 @@ def _success(turns: Sequence[PlayedTurn], wording: str) -> _Share:
     return _Share(len(served), mean(served), *wilson(sum(served), len(served))) if served else _Share(0)
 
 
-class _CostOfMet(NamedTuple):
-    """The price of all conversations over the number of requests met, with its 95 % interval over conversations.
+def _successes(turns: Sequence[PlayedTurn]) -> _Successes:
+    whole, user, agent = (_success(turns, wording) for wording in ("", "user", "agent"))
+    return {
+        "requests to meet": whole.of,
+        "success": whole.share,
+        "success low": whole.low,
+        "success high": whole.high,
+        "user requests": user.of,
+        "success, user wording": user.share,
+        "success, user wording low": user.low,
+        "success, user wording high": user.high,
+        "agent requests": agent.of,
+        "success, agent wording": agent.share,
+        "success, agent wording low": agent.low,
+        "success, agent wording high": agent.high,
+    }
 
-    The mean is None if nothing was met. The ends are None too if a resample of the conversations meets nothing.
+
+class _Met(NamedTuple):
+    """The price of all conversations over the number of requests met, with its 95 % interval, and what is saved of it.
+
+    With every tool sent, only `static_success` of the requests is met. A price is None if nothing was met; the ends of
+    an interval are None too if a resample of the conversations meets nothing.
     """
 
+    static: float | None = None
     mean: float | None = None
     low: float | None = None
     high: float | None = None
+    saving: float | None = None
+    saving_low: float | None = None
+    saving_high: float | None = None
 
     @classmethod
-    def of(cls, runs: Runs, prices: Prices) -> _CostOfMet:
-        pairs = _costs_and_met(runs, prices)
-        low, high = bootstrap_of_ratio(pairs)
-        whole = _cost_of_met(pairs)
-        return cls(whole) if whole is None or math.isinf(high) else cls(whole, low, high)
+    def of(cls, cell: Cell, pricing: Pricing) -> _Met:
+        befores, afters = met_prices(cell, pricing)
+        (before, *more_before), (after, *more_after) = befores, afters
+        static, searched = (None if math.isinf(each) else each for each in (before, after))
+        low, high = middle(more_after)
+        if static is None or searched is None:
+            return cls(static, searched, low, high)
+        saved = middle(1 - each for each in ratios(more_after, more_before))
+        return cls(static, searched, low, high, 1 - searched / static, *saved)
 
 
-def _costs_and_met(runs: Runs, prices: Prices) -> list[tuple[float, int]]:
-    """Of each conversation the price, and how many requests were met."""
-    return [(played.usage.cost(*prices), sum(turn.served for turn in played.turns)) for _, played in runs]
+def met_prices(cell: Cell, pricing: Pricing) -> tuple[list[float], list[float]]:
+    """The price of a met request, with every tool sent and with search: of all, then of each resample.
 
-
-def _cost_of_met(pairs: Sequence[tuple[float, int]]) -> float | None:
-    met = sum(served for _, served in pairs)
-    return sum(cost for cost, _ in pairs) / met if met else None
-
-
-def _total(runs: Runs, seed: int) -> int:
-    return sum(played.usage.total for of, played in runs if of == seed)
-
-
-def _saving(before: float, after: float) -> float:
-    return (before - after) / before
-
-
-def break_even_of(rows: Sequence[SavingsRow]) -> BreakEven:
-    """Where one arm breaks even on one wire, from its rows by number of tools."""
-    arm = arm_of(rows[0])
-
-    def where(saved: Callable[[SavingsRow], float | None]) -> float | None:
-        """Where the difference between the costs, which grows evenly with the tools, leaves 0; a share does not."""
-        return break_even([(row["tools"], value) for row in rows if (value := saved(row)) is not None])
-
-    return BreakEven(
-        arm.backend,
-        arm.mode,
-        arm.settings,
-        rows[0]["wire"],
-        where(lambda row: row["static tokens"] - row["tokens"]),
-        where(lambda row: row["static cost"] - row["cost"]),
-        where(_saved_on_a_met_request),
-    )
-
-
-def _saved_on_a_met_request(row: SavingsRow) -> float | None:
-    before, after = row["static cost a met request"], row["cost a met request"]
-    return None if before is None else before - (math.inf if after is None else after)
-
-
-def break_even(savings: Sequence[tuple[float, float]]) -> float | None:
-    """The number of tools from which the saving stays above 0, interpolated between two sizes of the sweep.
-
-    `savings` are (tools, saving) by number of tools. If all of them save, it is the smallest number
-    (a bound); if the largest does not, None.
+    Infinite where nothing was met.
     """
-    if not savings or savings[-1][1] <= 0:
-        return None
-    for (few, loss), (many, gain) in reversed(list(pairwise(savings))):
-        if loss <= 0:
-            return many if math.isinf(loss) else few + (many - few) * -loss / (gain - loss)
-    return savings[0][0]
+    prices = []
+    for runs, share in ((cell.static, pricing.static_success), (cell.searched, 1.0)):
+        cost, met = runs.cost(pricing), runs.met
+        prices.append(ratios([cost.total, *cost.resampled], [met.total, *met.resampled], 1 / share))
+    return prices[0], prices[1]

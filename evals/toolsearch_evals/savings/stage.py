@@ -42,15 +42,29 @@ class Stage:
         self.quarantined = [f"{entry.name}: {entry.reason}" for entry in catalog.quarantined]
         self._cases = cases
         self._forms = {wire: format_of(wire, formats) for wire in plan.wires}
-        self.meter = TokenMeter(counter())
+        self.meter = TokenMeter(counter())  # of JSON
+        self._meters = {wire: self._meter_of(form) for wire, form in self._forms.items()}
         self._arms = {each.arm: each for each in plan.searched()}
         self._drawn: dict[tuple[int, int, float], list[Conversation]] = {}
 
     @cached_property
     def tokenizers(self) -> dict[str, str]:
         """By wire, how its tokens are counted."""
-        by = self.meter.counter
-        return {wire: tokenizer(by, is_public=form.tokenizer_is_public) for wire, form in self._forms.items()}
+        return {
+            wire: tokenizer(self.meter.counter, is_public=form.tokenizer_is_public) + self._of_what(form)
+            for wire, form in self._forms.items()
+        }
+
+    def _meter_of(self, form: WireFormat) -> TokenMeter:
+        return form.rendered(self.meter) if self.plan.tokens == "rendered" and form.rendered else self.meter
+
+    def _of_what(self, form: WireFormat) -> str:
+        """What is counted, in words, if that is asked for."""
+        if self.plan.tokens != "rendered":
+            return ""
+        return (
+            ": requests as the provider is said to render them" if form.rendered else ": JSON, no other form is known"
+        )
 
     def draw(self, seed: int, turns: int, locality: float) -> list[Conversation]:
         """The conversations of a seed, so long and so local; `SetupError` if they cannot be made."""
@@ -63,7 +77,7 @@ class Stage:
                 many=self.plan.conversations,
                 turns=turns,
                 locality=locality,
-                smallest_catalog=sizes_of(self.plan, len(self.tools))[0],
+                smallest_catalog=sizes_of(self.plan, len(self.tools), turns)[0],
             )
             self._drawn[key] = list(islice(made, self.plan.conversations))
         return self._drawn[key]
@@ -96,7 +110,7 @@ class Stage:
                 search,
                 talk.cases,
                 forms[job] if forms else self._forms[job.wire],
-                self.meter,
+                self._meters[job.wire],
                 one_by_one=self.plan.one_by_one,
                 recognised=self.plan.recognised,
             )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from toolsearch_evals.data.cases import Case, Dataset
+from toolsearch_evals.savings.break_even import BreakEven, break_even_of
 from toolsearch_evals.savings.formats import WireFormat
 from toolsearch_evals.savings.jobs import Job, jobs_of, talks_of
-from toolsearch_evals.savings.plan import SIZES, STATIC, Arm, SweepPlan
-from toolsearch_evals.savings.rows import BreakEven, Prices, SavingsRow, break_even_of, savings_row
+from toolsearch_evals.savings.plan import SIZES, SweepPlan
+from toolsearch_evals.savings.rows import SavingsRow, Setting, cells_of, savings_row
 from toolsearch_evals.savings.scripted import PlayedConversation
 from toolsearch_evals.savings.stage import Stage
 from toolsearch_evals.savings.workers import play_in_processes
@@ -24,7 +25,7 @@ Keep = Callable[[Job, PlayedConversation], None]
 
 @dataclass(frozen=True)
 class SweepResult:
-    """Rows, one for each size, wire and arm; break-evens, one for each wire and arm.
+    """Rows, one for each size, setting and pricing; break-evens, one for each setting and pricing.
 
     `tokenizers` say by wire how its tokens were counted. `played` is what all of it was computed from, and `stage`
     plays single conversations once more; without it, a report shows none.
@@ -37,6 +38,17 @@ class SweepResult:
     tokenizers: dict[str, str]
     played: PlayedJobs = field(default_factory=dict, repr=False)
     stage: Stage | None = field(default=None, repr=False, compare=False)
+
+    def first(self) -> SweepResult:
+        """Only what is told first: the first of the turns, localities, prices, caches and shares of static success."""
+        rows = [row for row in self.rows if _assumed(row) == _assumed(self.rows[0])]
+        told = _assumed(self.rows[0])
+        evens = [
+            even
+            for even in self.break_evens
+            if (even.turns, even.locality, even.cache, even.profile, even.static_success) == told
+        ]
+        return replace(self, rows=rows, break_evens=evens)
 
 
 def sweep(
@@ -56,6 +68,7 @@ def sweep(
     is called after each job. `known` gives what was played before for the key of a job; `keep` gets what is played now.
     Raises `SetupError` for a size the catalog or a conversation cannot have, and for a setting that does not exist.
     """
+    plan.pricings()  # what cannot be priced is said before anything is played
     stage = Stage(dataset, cases, plan, formats)
     jobs = jobs_of(plan, len(stage.tools))
     for seed, turns, locality in dict.fromkeys((job.seed, job.turns, job.locality) for job in jobs):
@@ -86,25 +99,34 @@ def _play_here(stage: Stage, talks: Sequence[Sequence[Job]]) -> Iterator[tuple[J
         yield from stage.play(jobs)
 
 
+def _assumed(row: SavingsRow) -> tuple[int, float, str, str, float]:
+    return row["turns"], row["locality"], row["cache"], row["profile"], row["static success"]
+
+
 def _told(job: Job) -> str:
-    return f"{job.size} tools, {job.arm.mode} {job.arm.backend}"
+    return f"{job.turns} turns, {job.size} tools, {job.arm.mode} {job.arm.backend}"
 
 
 def rows_of(plan: SweepPlan, played: PlayedJobs) -> tuple[list[SavingsRow], list[BreakEven]]:
-    """The rows and break-evens of what was played; nothing is played again."""
-    cells: dict[tuple[int, str, Arm], list[tuple[int, PlayedConversation]]] = {}
-    for job, conversation in played.items():
-        cells.setdefault((job.size, job.wire, job.arm), []).append((job.seed, conversation))
-    sizes = sorted({job.size for job in played})
-    prices = Prices(plan.cached_weight, plan.output_weight)
-    by_arm = [
-        [
-            savings_row(
-                wire, arm, size, static=cells[size, wire, STATIC], searched=cells[size, wire, arm], prices=prices
-            )
-            for size in sizes
-        ]
-        for wire in plan.wires
-        for arm in dict.fromkeys(each.arm for each in plan.searched())
+    """The rows and break-evens of what was played; nothing is played again.
+
+    Rows are by setting, pricing and size; of several `static_success`, they have the first. Break-evens have each.
+    """
+    cells, pricings = cells_of(played), plan.pricings()
+    first = plan.static_success[0]
+    settings = [
+        Setting(turns, locality, wire, each.arm)
+        for turns in dict.fromkeys(plan.turns)
+        for locality in dict.fromkeys(plan.localities)
+        for wire in dict.fromkeys(plan.wires)
+        for each in plan.searched()
     ]
-    return [row for rows in by_arm for row in rows], [break_even_of(rows) for rows in by_arm]
+    rows = [
+        savings_row(cell, pricing)
+        for pricing in pricings
+        if pricing.static_success == first
+        for setting in dict.fromkeys(settings)
+        for cell in cells[setting]
+    ]
+    evens = [break_even_of(cells[setting], pricing) for pricing in pricings for setting in dict.fromkeys(settings)]
+    return rows, evens
