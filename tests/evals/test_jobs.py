@@ -16,6 +16,7 @@ from toolsearch_evals.savings.jobs import Job, jobs_of, talks_of
 from toolsearch_evals.savings.plan import STATIC, SweepPlan
 from toolsearch_evals.savings.played import PlayedConversation
 from toolsearch_evals.savings.scripted import answer, play
+from toolsearch_evals.savings.stage import playable
 from toolsearch_evals.savings.sweep import rows_of, sweep
 from toolsearch_evals.token_usage import TokenMeter, compact
 
@@ -164,3 +165,12 @@ def test_a_conversation_that_cannot_be_made_is_said_before_anything_is_played(co
     with pytest.raises(SetupError, match="900 turns cannot be made"):
         sweep(commons, commons.cases, replace(PLAN, turns=(1, 900)), told.append)
     assert told == []
+
+
+def test_longer_conversations_than_a_data_set_allows_are_left_out_but_never_all(commons: Dataset) -> None:
+    few = replace(commons, cases=tuple(case for case in commons.cases if case.gold)[:6])
+    plan = replace(PLAN, turns=(10, 3))
+    assert playable(plan, commons, commons.cases) == plan
+    assert playable(plan, few, few.cases).turns == (3,)
+    assert playable(replace(plan, sizes=(8,)), commons, commons.cases).turns == (3,)
+    assert playable(replace(plan, turns=(10,)), few, few.cases).turns == (10,)

@@ -333,7 +333,7 @@ def test_an_installed_wire_can_be_measured(install: Install) -> None:
     assert 0 < plain["tokens"] != openai["tokens"]
     assert plain["success"] == openai["success"]
     assert told["tokenizers"]["plain"].startswith("estimate"), "nobody said that its tokenizer is public"
-    assert [each["wire"] for each in told["break_even"]] == ["plain", "openai_chat"]
+    assert list(dict.fromkeys(each["wire"] for each in told["break_even"])) == ["plain", "openai_chat"]
 
 
 def test_a_wire_can_be_passed_in_python() -> None:

@@ -72,6 +72,7 @@ from toolsearch_evals.savings.formats import FORMATS
 from toolsearch_evals.savings.report import savings_report
 from toolsearch_evals.savings.savings_run import FORGETFUL, SAVINGS_RUNS, Memory, memory_of, savings_manifest
 from toolsearch_evals.savings.spring import spring_plan, spring_report
+from toolsearch_evals.savings.stage import playable
 from toolsearch_evals.savings.sweep import SweepPlan, conversations_of, sweep
 from toolsearch_evals.savings.workers import most_processes
 
@@ -177,6 +178,7 @@ def _preset_report(dataset: Dataset, plan: SweepPlan, kept: _Kept) -> Report:
 
 
 def _sweep_report(dataset: Dataset, plan: SweepPlan, split: str, kept: _Kept) -> Report:
+    plan = playable(plan, dataset, in_split(dataset.cases, split))
     if not kept.is_asked:
         return _played(dataset, plan, split, FORGETFUL, kept.processes)
     manifest = savings_manifest(command_of(kept.context), dataset, plan, split)

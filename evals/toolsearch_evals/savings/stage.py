@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from itertools import islice
 
-from toolsearch import Catalog, Settings, Tool
+from toolsearch import Catalog, Settings, SetupError, Tool
 from toolsearch.tokens import counter
 from toolsearch_evals.data.cases import Case, Dataset
 from toolsearch_evals.savings.catalogs import GrowingCatalog
@@ -20,7 +21,7 @@ from toolsearch_evals.savings.plan import STATIC, SweepPlan, sizes_of
 from toolsearch_evals.savings.scripted import PlayedConversation, play
 from toolsearch_evals.token_usage import TokenMeter, tokenizer
 
-__all__ = ["Stage"]
+__all__ = ["Stage", "playable"]
 
 
 class Stage:
@@ -115,3 +116,22 @@ class Stage:
                 recognised=self.plan.recognised,
             )
             yield job, played
+
+
+def playable(plan: SweepPlan, dataset: Dataset, cases: Sequence[Case]) -> SweepPlan:
+    """The plan without the longer conversations for which the data set has too few tools or cases; one length stays."""
+    shortest, *longer = sorted({*plan.turns})
+    few = {turns for turns in longer if not _can_be_made(replace(plan, turns=(shortest, turns)), dataset, cases, turns)}
+    return replace(plan, turns=tuple(turns for turns in dict.fromkeys(plan.turns) if turns not in few))
+
+
+def _can_be_made(plan: SweepPlan, dataset: Dataset, cases: Sequence[Case], turns: int) -> bool:
+    stage = Stage(dataset, cases, plan)
+    try:
+        sizes_of(plan, len(stage.tools), turns)
+        for seed in range(plan.seeds):
+            for locality in plan.localities:
+                stage.draw(seed, turns, locality)
+    except SetupError:
+        return False
+    return True
