@@ -133,7 +133,7 @@ def savings(
     only_set = read_one_labelled_set(data, dataset, "savings are measured")
     plan = SweepPlan(
         indexes=tuple(index or [default_index()]),
-        modes=read_modes(mode),
+        modes=read_modes(mode, is_published=preset is not None),
         wires=tuple(wire or (SweepPlan.wires if preset is None else FORMATS)),
         sizes=tuple(read_sizes(sizes)) if sizes else (),
         seeds=seeds,

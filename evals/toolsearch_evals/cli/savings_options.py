@@ -46,7 +46,7 @@ ModesOption = Annotated[
     typer.Option(
         "--mode",
         help=f"How found tools reach the model: {', '.join(MODES)}; may be repeated.",
-        show_default=" and ".join((", ".join(USUAL_MODES[:-1]), USUAL_MODES[-1])),
+        show_default="all three; append with --preset",
     ),
 ]
 WiresOption = Annotated[
@@ -108,12 +108,12 @@ ProcessesOption = Annotated[
 ]
 
 
-def read_modes(asked: Sequence[str] | None) -> tuple[str, ...]:
-    """Deliveries by name; those that are usually compared if none is asked for."""
+def read_modes(asked: Sequence[str] | None, *, is_published: bool = False) -> tuple[str, ...]:
+    """Deliveries by name; if none is asked for, those that are usually compared, or the one of what was published."""
     for name in asked or ():
         if name not in MODES:
             raise SetupError(f"there is no delivery {name!r} to measure; there are: {', '.join(map(repr, MODES))}")
-    return tuple(asked or USUAL_MODES)
+    return tuple(asked or (("append",) if is_published else USUAL_MODES))
 
 
 class Axes(TypedDict):
