@@ -44,7 +44,7 @@ def played(commons: Dataset) -> dict[Job, PlayedConversation]:
 def test_each_job_has_a_key_of_its_own_and_those_of_a_conversation_are_together(commons: Dataset) -> None:
     plan = replace(PLAN, turns=(3, 10), localities=(0.0, 0.5), seeds=2)
     jobs = jobs_of(plan, len(commons.definitions))
-    assert len({job.key for job in jobs}) == len(jobs) == 2 * 2 * 2 * 2 * 2 * (1 + 3 * 2) * 2
+    assert len({job.key for job in jobs}) == len(jobs) == (2 + 1) * 2 * 2 * 2 * (1 + 3 * 2) * 2
     assert "s0 c1 t3 l0.5 n60 openai_chat append, keyword, results=3" in [job.key for job in jobs]
     talks = talks_of(jobs)
     assert len(talks) == 2 * 2 * 2 * 2
