@@ -1,5 +1,6 @@
 """Kept runs are scored again without playing, and compared unit by unit."""
 
+import csv
 import json
 from dataclasses import replace
 from itertools import product
@@ -313,6 +314,9 @@ def test_runs_are_played_listed_scored_and_compared_by_commands() -> None:
     assert again["tables"] == kept["tables"]
     dearer = json.loads(told("score", "runs/first", "--data", "things", "--cached-weight", "1", "--format", "json"))
     assert dearer["tables"][0]["rows"][0]["cost"] > kept["tables"][0]["rows"][0]["cost"]
+    other = ("--cache", "warm", "--prices", "gpt-5", "--static-success", ".9", "--format", "csv")
+    lines = [*csv.DictReader(told("score", "runs/first", "--data", "things", *other).splitlines())]
+    assert {(line["cache"], line["profile"], line["static success"]) for line in lines} == {("warm", "gpt-5", "0.9")}
     told("score", "runs/first", "--data", "things", "--fail-under", "success=1.1", code=1)
 
     compared = json.loads(told("diff", "runs/first", "runs/second", "--fail-under", "success=-1", "--format", "json"))

@@ -22,6 +22,7 @@ from toolsearch_evals.cli.options import (
     read_one_labelled_set,
 )
 from toolsearch_evals.cli.run_options import FailUnderOption, check_bars
+from toolsearch_evals.cli.savings_options import read_axes
 from toolsearch_evals.data.cases import dataset_names
 from toolsearch_evals.runs.bars import agent_places, ranking_places, read_bars, savings_places
 from toolsearch_evals.runs.diff import diff_runs, difference_places
@@ -32,6 +33,7 @@ from toolsearch_evals.savings.savings_run import SAVINGS_RUNS, score_savings
 
 __all__ = ["diff", "list_runs", "score"]
 
+_ITS_OWN = "the run's own"
 KINDS = {kind.name: kind for kind in (RANKING, SAVINGS_RUNS, AGENT)}
 
 runs = typer.Typer(no_args_is_help=True, help="List the runs that were kept.")
@@ -44,14 +46,19 @@ def score(
     *,
     data: DataOption = None,
     dataset: DatasetOption = None,
+    cache: Annotated[
+        str, typer.Option(help="Of savings: cold, warm or both, as for savings.", show_default=_ITS_OWN)
+    ] = "",
+    prices: Annotated[str, typer.Option(help="Of savings: prices, as for savings.", show_default=_ITS_OWN)] = "",
     cached_weight: Annotated[
-        float | None,
-        typer.Option(min=0, help="Of savings: the price of a cached input token.", show_default="the run's own"),
+        float | None, typer.Option(min=0, help="Of savings: the price of a cached input token.", show_default=_ITS_OWN)
     ] = None,
     output_weight: Annotated[
-        float | None,
-        typer.Option(min=0, help="Of savings: the price of an output token.", show_default="the run's own"),
+        float | None, typer.Option(min=0, help="Of savings: the price of an output token.", show_default=_ITS_OWN)
     ] = None,
+    static_success: Annotated[
+        str, typer.Option(help="Of savings: how often sending every tool succeeds.", show_default=_ITS_OWN)
+    ] = "",
     fail_under: FailUnderOption = "",
     out: OutOption = None,
     form: FormatOption = ReportForm.table,
@@ -64,7 +71,14 @@ def score(
     kind = _kind(stored)
     bars = read_bars(fail_under, kind.with_bars())
     if kind is SAVINGS_RUNS:
-        asked = {"cached_weight": cached_weight, "output_weight": output_weight}
+        axes = read_axes("1", "0", cache or "cold", prices or "plain", static_success or "1")
+        asked = {
+            "caches": axes["caches"] if cache else None,
+            "prices": axes["prices"] if prices else None,
+            "cached_weight": cached_weight,
+            "output_weight": output_weight,
+            "static_success": axes["static_success"] if static_success else None,
+        }
         only_set = read_one_labelled_set(data, dataset or _shipped(stored, data), "savings are measured")
         given = {name: value for name, value in asked.items() if value is not None}
         report, places = score_savings(stored, only_set, given), savings_places

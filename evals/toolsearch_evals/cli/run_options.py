@@ -20,7 +20,7 @@ from toolsearch_evals.runs.manifest import Manifest, command_text
 __all__ = ["FailUnderOption", "ResumeOption", "RunOption", "check_bars", "command_of", "kept_run"]
 
 # Options that say where a report goes, and not what is in it.
-_ASIDE = ("run", "resume", "out", "form", "fail_under")
+_ASIDE = ("run", "resume", "out", "form", "fail_under", "processes")
 
 RunOption = Annotated[
     Path | None,

@@ -72,8 +72,8 @@ def ranking_places(report: Report) -> Places:
 
 
 def savings_places(report: Report) -> Places:
-    """By arm, what is saved in the largest catalog that was played."""
-    rows = report.tables[0].rows
+    """By arm and by what is assumed, what is saved in the largest catalog that was played."""
+    rows = [*report.tables[0].rows, *report.tables[0].further]
     most = max(row["tools"] for row in rows)
     ways = [key for key, value in rows[0].items() if isinstance(value, str) or key in _AXES]
     different = [key for key in ways if len({row[key] for row in rows}) > 1]
