@@ -15,7 +15,7 @@ PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check $(if $(CONST
 DEMO_OUT := build/demo
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types docs pytest torture heavy notebook format clean
+.PHONY: help demo test lint types docs pytest torture heavy notebook numbers format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -46,6 +46,9 @@ heavy: $(VENV)/.heavy ## torch and small real models, for the tests marked heavy
 
 notebook: $(VENV)/.dev ## run the notebooks in examples/ again, in place
 	$(PY) tests/refresh_notebooks.py
+
+numbers: $(VENV)/.dev ## measure what the pages show again and write the figures; make numbers SETS=FOLDER TIMES=1 FORCE=1
+	$(PY) -m tests.numbers $(if $(SETS),--sets '$(SETS)') $(if $(TIMES),--times) $(if $(FORCE),--force) $(ARGS)
 
 format: $(VENV)/.dev ## rewrite files the way `make lint` wants them
 	$(BIN)/ruff check --fix .
