@@ -48,7 +48,7 @@ notebook: $(VENV)/.dev ## run the notebooks in examples/ again, in place
 	$(PY) tests/refresh_notebooks.py
 
 numbers: $(VENV)/.dev ## measure what the pages show again and write the figures; make numbers SETS=FOLDER TIMES=1 FORCE=1
-	$(PY) -m tests.numbers $(if $(SETS),--sets '$(SETS)') $(if $(TIMES),--times) $(if $(FORCE),--force) $(ARGS)
+	$(PY) -m tests.figures $(if $(SETS),--sets '$(SETS)') $(if $(TIMES),--times) $(if $(FORCE),--force) $(ARGS)
 
 format: $(VENV)/.dev ## rewrite files the way `make lint` wants them
 	$(BIN)/ruff check --fix .

@@ -296,6 +296,12 @@ def test_the_core_says_Any_only_where_it_must() -> None:
     assert any_per_thousand_lines() <= 25
 
 
+def test_no_package_beside_the_scripts_has_the_name_of_a_module_of_python() -> None:
+    """`python tests/refresh_picture.py` looks into tests/ first."""
+    packages = {file.parent.name for file in (ROOT / "tests").glob("*/__init__.py")}
+    assert packages & sys.stdlib_module_names == set()
+
+
 if __name__ == "__main__":  # the figures themselves: python tests/test_house_rules.py
     print(f"rooms {len(ROOMS)}, levels {levels(ROOMS)}, edges {sum(map(len, ROOMS.values()))}", end=", ")
     print(f"circles {len(circles(IMPORTS))} of modules and {len(circles(ROOMS))} of rooms", end=", ")

@@ -1,4 +1,4 @@
-"""Every measured figure of the pages has a mark that says which command makes it: `tests/numbers/__init__.py`."""
+"""Every measured figure of the pages has a mark that says which command makes it: `tests/figures/__init__.py`."""
 
 import re
 import sys
@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import typer
 
-from tests.numbers.expressions import FIGURE, parsed, value, written
-from tests.numbers.pages import BLOCK, IMAGE, MADE, ONE, ROOT, Made, Page, commands, pages, same_but_times, trimmed
-from tests.numbers.runner import Failed, Runner, reports
+from tests.figures.expressions import FIGURE, parsed, value, written
+from tests.figures.pages import BLOCK, IMAGE, MADE, ONE, ROOT, Made, Page, commands, pages, same_but_times, trimmed
+from tests.figures.runner import Failed, Runner, reports
 from toolsearch.cli.commands import app
 
 EVERY = pages()
@@ -50,7 +50,7 @@ def options(of: tuple[str, ...]) -> tuple[Any, list[str]]:
 
 
 def test_every_measured_output_and_table_says_what_makes_it(page: Path) -> None:
-    assert list(unmarked(page.read_text("utf-8"))) == [], "put a mark before it: see tests/numbers/__init__.py"
+    assert list(unmarked(page.read_text("utf-8"))) == [], "put a mark before it: see tests/figures/__init__.py"
 
 
 def test_every_figure_of_the_summary_says_what_makes_it() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.numbers.expressions import FIGURE, NUMBER, Expression, NotMade, parsed, value, written
+from tests.figures.expressions import FIGURE, NUMBER, Expression, NotMade, parsed, value, written
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(

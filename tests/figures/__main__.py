@@ -1,9 +1,9 @@
 """`make numbers`: runs every command that a page names, and writes the pages again.
 
-    python -m tests.numbers                      what ships, without times
-    python -m tests.numbers --sets FOLDER        also what reads `SETS/…`, public sets that do not ship
-    python -m tests.numbers --times              also what measures times, one command after the other
-    python -m tests.numbers commons-test         some commands
+    python -m tests.figures                      what ships, without times
+    python -m tests.figures --sets FOLDER        also what reads `SETS/…`, public sets that do not ship
+    python -m tests.figures --times              also what measures times, one command after the other
+    python -m tests.figures commons-test         some commands
 
 Ends with 1 if a command failed or a figure was not found; everything else is written all the same.
 """
@@ -16,8 +16,8 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from tests.numbers.pages import ROOT, Made, Named, commands, pages
-from tests.numbers.runner import TIMED, Failed, Runner, environment
+from tests.figures.pages import ROOT, Made, Named, commands, pages
+from tests.figures.runner import TIMED, Failed, Runner, environment
 
 PICTURED = "demo"  # the command whose figures the picture in README.md shows
 

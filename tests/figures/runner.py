@@ -16,7 +16,7 @@ from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 
-from tests.numbers.pages import ROOT, Made, Named
+from tests.figures.pages import ROOT, Made, Named
 
 KEPT = ROOT / "build" / "numbers"
 SOURCES = [ROOT / name for name in ("toolsearch", "indexes", "evals", "datasets")]
