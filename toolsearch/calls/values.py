@@ -85,6 +85,12 @@ class ToolResult:
     def ok(self) -> bool:
         return self.status == "ok"
 
+    def _repr_html_(self) -> str:
+        from toolsearch.support.html import block, table, text_block
+
+        found = table("Found", ("tool", "name to call it by"), self.found.items()) if self.found else ""
+        return block(f"{self.name}: {self.status}", text_block(self.content), found)
+
 
 @dataclass(frozen=True, slots=True)
 class ToolContext:

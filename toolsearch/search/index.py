@@ -24,7 +24,7 @@ from toolsearch.search.languages import language_hint
 from toolsearch.settings import NOTHING_BELOW, SURE_FROM
 from toolsearch.support.checks import shown
 from toolsearch.support.plugins import plugin
-from toolsearch.support.text import clean
+from toolsearch.support.text import bounded, clean
 
 __all__ = ["Hit", "Hits", "find", "open_index"]
 
@@ -112,7 +112,7 @@ class Hits(Sequence[Hit]):
                 h.shown_confidence,
                 h.shown_score,
                 h.tool.summary(),
-                ", ".join(f"{m.word} ({'/'.join(m.fields)})" for m in h.matched),
+                bounded(", ".join(f"{m.word} ({'/'.join(m.fields)})" for m in h.matched), 300),
             )
             for h in self.hits
         ]
@@ -120,7 +120,8 @@ class Hits(Sequence[Hit]):
         nothing = "" if rows else f"Nothing fits; nearest: {near}." if near else "Nothing fits."
         note = " ".join(filter(None, (self.problem or nothing, self.hint, self.degraded)))
         heads = ("id", "confidence", "score", "summary", "matched")
-        return table(f"{self.query!r} by {self.index_name}", heads, rows, note=note)
+        verdict = f", {self.verdict}" if self.verdict else ""
+        return table(f"{bounded(self.query, 200)!r} by {self.index_name}{verdict}", heads, rows, note=note)
 
 
 def find(

@@ -9,7 +9,7 @@ registry    the live sessions of a ToolSearch              visible_tools  what a
 replies     the calls of one reply, answered together      pinning     which tools are listed in every request
 preselection  which tools come with a message          instructions  the note for the system message
 directory   what there is: names, or servers and counts    subjects    what a set of tools is about
-listing     queries that list names
+listing     queries that list names                    session_html   how a notebook shows a session
 """
 
 from toolsearch.session.call_plans import CallPlan

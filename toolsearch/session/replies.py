@@ -8,8 +8,9 @@ from itertools import chain
 
 from toolsearch.calls import Status, ToolCall, ToolResult
 from toolsearch.session.call_plans import CallPlan
+from toolsearch.support import checks
 
-__all__ = ["PlannedReply"]
+__all__ = ["PlannedReply", "list_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,3 +56,10 @@ def _joined(call: ToolCall, results: list[ToolResult]) -> ToolResult:
         tuple(chain.from_iterable(each.parts for each in results)),
         {tool_id: name for each in results for tool_id, name in each.found.items()},
     )
+
+
+def list_of(calls: Iterable[ToolCall]) -> list[ToolCall]:
+    """The calls of a reply. Raises `SetupError` for anything else, a single call among it."""
+    if isinstance(calls, ToolCall) or not isinstance(calls, Iterable):
+        raise checks.wrong("calls", "a list of calls, as calls_in(reply) of a wire gives them", calls)
+    return list(calls)

@@ -23,7 +23,7 @@ from toolsearch.session.instructions import Instructions
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchRequest
 from toolsearch.session.preselection import Preselection, query_of
-from toolsearch.session.replies import PlannedReply
+from toolsearch.session.replies import PlannedReply, list_of
 from toolsearch.session.searching import SearchLog
 from toolsearch.session.view import Delivery, View
 from toolsearch.support import checks
@@ -148,7 +148,7 @@ class Session:
         """
         from toolsearch.support.threads import in_thread_if  # which brings asyncio
 
-        calls = _list_of(calls)
+        calls = list_of(calls)
         are_large = any(is_large(getattr(call, "arguments", None)) for call in calls)
         reply = await in_thread_if(are_large, lambda: self._decide_reply(calls))
         results: dict[int, ToolResult] = {}
@@ -222,7 +222,7 @@ class Session:
 
     def _decide_reply(self, calls: Iterable[ToolCall]) -> PlannedReply:
         """What to do with the calls of a reply, all decided from the same state; then loads what they load."""
-        asked = _list_of(calls)
+        asked = list_of(calls)
         inner = [self.inner_calls(call) for call in asked]
         with self._lock:
             single = chain.from_iterable(held or [call] for call, held in zip(asked, inner, strict=True))
@@ -391,8 +391,9 @@ class Session:
     def __repr__(self) -> str:
         return f"Session({self.id!r}, {self.mode}, {len(self._tools.pinned)} pinned, {len(self._tools.found)} found)"
 
+    def _repr_html_(self) -> str:
+        from toolsearch.session.session_html import session_html
 
-def _list_of(calls: Iterable[ToolCall]) -> list[ToolCall]:
-    if isinstance(calls, ToolCall) or not isinstance(calls, Iterable):
-        raise checks.wrong("calls", "a list of calls, as calls_in(reply) of a wire gives them", calls)
-    return list(calls)
+        with self._lock:
+            title, through = f"Session {self.id!r}, {self.why()}", self._settings.call_tool
+            return session_html(title, self.mode, self.shown(), self.loaded, through)
