@@ -4,10 +4,13 @@ report    a report as data: headline, cards, tables, cases     forms      JSON, 
 values    how values are written                               chart      line charts, as data and SVG
 page      the HTML page                                        waterfall  parts of a whole, as data and SVG
 sections  its charts, tables and folded cases                  axes       even and logarithmic axes of charts
+notebook  what a notebook shows of a report                    frames     rows as data frames of pandas or polars
+plots     charts as plots of altair
 """
 
 from toolsearch_evals.reports.chart import Chart, ChartLine
 from toolsearch_evals.reports.forms import FORMS, write
+from toolsearch_evals.reports.plots import Plots
 from toolsearch_evals.reports.report import Card, Column, Detail, Details, Report, ReportTable, Said
 from toolsearch_evals.reports.waterfall import Step, Waterfall
 
@@ -19,6 +22,7 @@ __all__ = [
     "Column",
     "Detail",
     "Details",
+    "Plots",
     "Report",
     "ReportTable",
     "Said",

@@ -8,12 +8,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import toolsearch
 from toolsearch_evals.reports.chart import Chart
+from toolsearch_evals.reports.frames import pandas_frame, polars_frame
+from toolsearch_evals.reports.notebook import NotebookTable, notebook_html, table_html
+from toolsearch_evals.reports.plots import Plots, plots_of
 from toolsearch_evals.reports.values import Unit, counted, described, shown
 from toolsearch_evals.reports.waterfall import Waterfall
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 __all__ = [
     "Card",
@@ -73,6 +80,24 @@ class ReportTable:
     def cells(self) -> list[list[str]]:
         """The rows as they are shown, all columns."""
         return [[column.cell(row) for column in self.columns] for row in self.rows]
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """All keys of the rows, not only those of the columns. Raises `MissingExtra` without pandas."""
+        return pandas_frame(self.rows)
+
+    def to_polars(self) -> polars.DataFrame:
+        """As `to_pandas`, for polars."""
+        return polars_frame(self.rows)
+
+    def __repr__(self) -> str:
+        return f"ReportTable({self.title!r}, {counted(len(self.rows), 'row')})"
+
+    def _repr_html_(self) -> str:
+        return table_html(self.in_notebook())
+
+    def in_notebook(self) -> NotebookTable:
+        """What `notebook_html` shows of it."""
+        return NotebookTable(self.title, [column.head for column in self.columns], self.cells(), self.note)
 
     def distinct_columns(self) -> list[int]:
         """Positions of the columns that distinguish rows; a text that is the same in every row is in `full_title`."""
@@ -162,3 +187,30 @@ class Report:
     cards: tuple[Card, ...] = ()
     waterfalls: tuple[Waterfall, ...] = ()
     cases: tuple[Details, ...] = ()
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The rows of the first table as a data frame; each table has this method too.
+
+        Raises `MissingExtra`, which has the install line, without pandas.
+        """
+        return self.tables[0].to_pandas()
+
+    def to_polars(self) -> polars.DataFrame:
+        """As `to_pandas`, for polars."""
+        return self.tables[0].to_polars()
+
+    def plots(self) -> Plots:
+        """The charts as plots of altair, which a notebook shows without a network.
+
+        Raises `MissingExtra` without the extra "plots", and `SetupError` for a report without charts.
+        """
+        return plots_of(self.charts)
+
+    def __repr__(self) -> str:
+        return "\n".join(
+            [f"Report({self.kind!r}, {self.title!r}, {counted(len(self.tables), 'table')})", *self.headline]
+        )
+
+    def _repr_html_(self) -> str:
+        cards = [(card.label, card.value, card.note) for card in self.cards]
+        return notebook_html(self.title, cards, self.headline, [table.in_notebook() for table in self.tables])

@@ -18,10 +18,18 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING, Literal
 
 from toolsearch import SetupError
+from toolsearch.support.html import table
 from toolsearch.support.json_types import JsonObject
+from toolsearch_evals.reports.frames import pandas_frame, polars_frame
+from toolsearch_evals.reports.values import described
 from toolsearch_evals.runs.manifest import Manifest
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
 
 __all__ = [
     "EVENTS",
@@ -37,6 +45,7 @@ __all__ = [
 ]
 
 MANIFEST, UNITS, EVENTS, SCORES, SEAL = "manifest.json", "units.jsonl", "events.jsonl", "scores.jsonl", "seal.json"
+Kind = Literal["scores", "events", "units"]  # of lines
 
 
 def is_run(folder: Path) -> bool:
@@ -91,6 +100,42 @@ class StoredRun:
     def scores(self) -> Iterator[JsonObject]:
         """What is known of each case or turn."""
         return self._lines(SCORES)
+
+    def to_pandas(self, of: Kind = "scores") -> pandas.DataFrame:
+        """Its scores, a row for each case or turn, or its "events", a row for each request, or its "units".
+
+        Raises `MissingExtra`, which has the install line, without pandas.
+        """
+        return pandas_frame(self._rows(of))
+
+    def to_polars(self, of: Kind = "scores") -> polars.DataFrame:
+        """As `to_pandas`, for polars."""
+        return polars_frame(self._rows(of))
+
+    def _rows(self, of: Kind) -> Iterator[JsonObject]:
+        if of == "units":
+            return ({"unit": name, **result} for name, result in self.units.items())
+        if of not in ("scores", "events"):
+            raise SetupError(f"a run has no {of!r}: pass 'scores', 'events' or 'units'")
+        return self.scores() if of == "scores" else self.events()
+
+    def _repr_html_(self) -> str:
+        state = "closed" if self.is_closed else "not closed: what is missing can be played with --resume"
+        changed = f"Changed after it was closed: {', '.join(self.changed)}." if self.changed else ""
+        told = self.manifest
+        rows = [
+            ("kind", told.kind),
+            ("begun", told.when),
+            ("command", told.command),
+            ("toolsearch", f"{told.version}, commit {told.commit[:12]}" if told.commit else told.version),
+            ("data", ", ".join(told.data)),
+            ("index", ", ".join(told.index)),
+            ("settings", described(told.settings)),
+            ("units played", f"{len(self.units):,}"),
+            ("state", state),
+            ("found", self.headline()),
+        ]
+        return table(f"Run {self.name}", (), [row for row in rows if row[1]], note=changed)
 
     def _lines(self, name: str) -> Iterator[JsonObject]:
         return (line for _, line in whole_lines(self.folder / name) if line["unit"] in self.units)
