@@ -183,6 +183,7 @@ def test_a_figure_that_is_not_there_or_not_alone_is_said() -> None:
         parsed("@first R@5 R@15")
     page = page_of("0 %<!-- = @first index=z R@5 -->")
     assert page.remade({"first": Made("", REPORT)}) == page.text
+    assert page_of("–<!-- = @first index=z R@5 -->").remade({"first": Made("", REPORT)}).startswith("–<")
     assert page.wrong == ["README.md: '0 %': no row of 'first' has 'R@5' and {'index': 'z'}"]
 
 

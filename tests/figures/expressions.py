@@ -17,6 +17,10 @@ class NotMade(Exception):
     """The command of a figure was not run, so the figure stays as it is."""
 
 
+class NoRow(ValueError):
+    """The report has no such figure."""
+
+
 @dataclass(frozen=True)
 class Expression:
     """A command's name, what picks the rows of its report, and the key that is looked up in them."""
@@ -58,7 +62,7 @@ def parsed(text: str) -> Expression:
 def value(wanted: Expression, reports: Mapping[str, Any]) -> tuple[float | str | None, float | None]:
     """The value, and half the width of its interval, if the report has one.
 
-    Raises NotMade if a report is missing, and ValueError if it does not say exactly one value.
+    Raises NotMade if a report is missing, NoRow if it has no such figure, and ValueError if it has several.
     """
     names = wanted.command.split(",")
     title = wanted.options.get("table", "")
@@ -73,7 +77,7 @@ def value(wanted: Expression, reports: Mapping[str, Any]) -> tuple[float | str |
     if not rows and not {*names} <= {*reports}:
         raise NotMade(wanted.command)
     if not rows:
-        raise ValueError(f"no row of {wanted.command!r} has {wanted.key!r} and {dict(wanted.where)}")
+        raise NoRow(f"no row of {wanted.command!r} has {wanted.key!r} and {dict(wanted.where)}")
     values = [_one(row, wanted) for row in rows]
     if how := wanted.options.get("of"):
         return TAKES[how](one for one in values if one is not None), None
