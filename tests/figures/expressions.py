@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Any
 
-NUMBER = r"\d[\d,]*(?:\.\d+)?|\.\d+"
+NUMBER = r"\d+(?:,\d{3})*(?:\.\d+)?|\.\d+"
 FIGURE = rf"(?:[≤>] )?[−+±]?(?:{NUMBER})(?: ?%| ms)?(?: ±(?:{NUMBER}|–)(?: %)?| \[[^\]|]*\])?|–"
 OPTIONS = ("table", "of", "per")
 TAKES = {"min": min, "max": max, "mean": fmean}

@@ -130,13 +130,14 @@ def environment() -> dict[str, str]:
 
 
 def commit() -> str:
-    """Of the code that is measured; it is not named if the code differs from it."""
+    """The last one that changed what is measured; it is not named if files differ from it."""
     git = ["git", "-C", str(ROOT)]
     changed = [*git, "status", "--porcelain", "--", "toolsearch", "indexes", "evals", "datasets"]
     try:
         if subprocess.run(changed, check=True, capture_output=True, text=True).stdout:
             return ""
-        head = subprocess.run([*git, "rev-parse", "--short", "HEAD"], check=True, capture_output=True, text=True)
+        last = [*git, "log", "-1", "--format=%h", "--", "toolsearch", "indexes", "evals", "datasets"]
+        head = subprocess.run(last, check=True, capture_output=True, text=True)
     except (OSError, subprocess.CalledProcessError):
         return ""
     return f", commit {head.stdout.strip()}"
