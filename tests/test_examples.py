@@ -92,6 +92,13 @@ SHOWN = {
         "Anthropic is sent: text, image\n",
         "OpenAI is sent: \"the note 'buy milk' as a picture:\\n<image/png, 69 bytes, not shown>\"",
     ],
+    "record_and_replay": [
+        "recorded: Is it cold in Oslo? Tell [e-mail].\n",
+        "2 of 3 (21 to 94 %) led to a call; 1 of 3 (6 to 79 %) ended in nothing.",
+        "draft: user: 'Who owes me for order [number]?' needs [['list_invoices']]",
+        "draft: user: 'Paint the fence, please.' needs []",
+        "keyword, append: loads 100% of 3 needed tools\nkeyword, bridge: ",
+    ],
     "scripted_server": [],  # a part of the others
 }
 

@@ -55,7 +55,7 @@ MAY_IMPORT = {
 
 # What stands in several of these folders stands alone: none of its modules imports a sibling, but for the one named.
 ALONE = {
-    "layers": {"_narration", "_defaults", "_shared"},
+    "layers": {"_narration", "_recorded", "_defaults", "_shared"},
     "stores": {"entries"},
     "wires": {"shared", "_reading", "_fragments", "_chat_pieces", "_message_pieces"},
 }

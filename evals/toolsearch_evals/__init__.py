@@ -6,5 +6,6 @@ savings       what search saves over conversations       token_usage   tokens of
 learning      what learning from use brings              speed         how fast the indexes are
 runs          runs that are kept, scored, compared       agent         tasks with a real model, over any endpoint
 reports       what was found, as data, page and files    cli           `toolsearch eval`
-installed     what installed packages add                testing       checks for what you add
+recording     what real conversations say                testing       checks for what you add
+installed     what installed packages add
 """

@@ -22,6 +22,7 @@ time and money
 watching
     logs         a line per round, with ids and without secrets; each request to a model and its reply
     trace        an observer that shows a person what happens; its words are in narration
+    record       an observer that records turns without what is private; their form is in recorded
     otel         spans and metrics of OpenTelemetry
 of your own
     plain        before() and after(): layers from plain functions
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from toolsearch.layers._plain import after, before
     from toolsearch.layers._preflight import Completed, Denied, Ready, preflight
     from toolsearch.layers._processors import Refuse, Rewrite, processors, redact
+    from toolsearch.layers._record import RecordedTurn, Watched, private, record
     from toolsearch.layers._retry import is_transient, retry
     from toolsearch.layers._rules import Rules, rules
     from toolsearch.layers._structured import structured
@@ -69,11 +71,13 @@ __all__ = [
     "Price",
     "Quota",
     "Ready",
+    "RecordedTurn",
     "Refuse",
     "Rewrite",
     "Rules",
     "Telemetry",
     "UsageTotal",
+    "Watched",
     "after",
     "approval",
     "before",
@@ -90,7 +94,9 @@ __all__ = [
     "memory",
     "otel",
     "preflight",
+    "private",
     "processors",
+    "record",
     "redact",
     "redacted",
     "retry",
@@ -115,6 +121,7 @@ _NAMES = {
     "_plain": "after before",
     "_preflight": "Completed Denied Ready",
     "_processors": "Refuse Rewrite redact",
+    "_record": "RecordedTurn Watched private",
     "_retry": "is_transient",
     "_rules": "Rules",
     "_usage": "PRICES Price Quota UsageTotal cost usage_summary usage_table",

@@ -3,6 +3,7 @@
 app       the command, to which the others add     options    options and files that the commands share
 ranking_commands, savings_commands, agent_commands, speed_commands, own_commands, data_commands   what can be asked for
 run_commands   what can be asked of runs that were kept
+recording_commands   what real conversations say
 agent_options   the options of `agent`              savings_options   those of `savings`
 own_savings   savings on one's own tools
 demo      a first look                             terminal   tables, bars and progress in the terminal
@@ -13,7 +14,7 @@ from toolsearch_evals.cli.app import app
 
 # The help lists the commands in the order of these imports.
 from toolsearch_evals.cli import ranking_commands, savings_commands, agent_commands, run_commands  # isort: skip
-from toolsearch_evals.cli import speed_commands, own_commands, data_commands  # isort: skip
+from toolsearch_evals.cli import speed_commands, own_commands, recording_commands, data_commands  # isort: skip
 
 __all__ = [
     "agent_commands",
@@ -21,6 +22,7 @@ __all__ = [
     "data_commands",
     "own_commands",
     "ranking_commands",
+    "recording_commands",
     "run_commands",
     "savings_commands",
     "speed_commands",
