@@ -192,3 +192,14 @@ def test_the_order_of_the_tools_moves_no_score() -> None:
         index.add(list(catalog))
         index_scores.add(tuple(hit.tool.id for hit in find(catalog, index, "send a mail", 5)))
     assert len(index_scores) == 1
+
+
+@pytest.mark.parametrize("count", [1, 9, 10, 50])
+def test_filled_in_drafts_pass_the_check_of_requests_that_no_tool_can_meet(count: int, tmp_path: Path) -> None:
+    """`init` once drafted 5 of 55, and `datasets check` then asked for more."""
+    catalog = Catalog([{"name": f"do_{at}", "description": f"Do the thing {at}."} for at in range(count)])
+    drafts = draft_cases(list(catalog), {}, "nobody")
+    filled = [{**line, "query": f"request {line['id']}", "draft": False} for line in drafts.lines]
+    write_drafts(catalog, drafts, tmp_path / "own")
+    lines(tmp_path / "own" / "cases.jsonl", filled)
+    assert not [each for each in problems(load(tmp_path / "own")[0]) if "cannot be answered" in each]

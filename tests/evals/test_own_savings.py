@@ -12,13 +12,14 @@ from toolsearch_evals.cli import app
 from toolsearch_evals.cli.own_savings import OwnOptions, own_tools_report
 from toolsearch_evals.savings.formats import FORMATS
 from toolsearch_evals.savings.own_play import OwnPlan, break_even_tokens, play_talks
-from toolsearch_evals.savings.own_report import own_savings
+from toolsearch_evals.savings.own_report import _usual, own_savings
 from toolsearch_evals.savings.own_tokens import catalog_tokens, static_search
 from toolsearch_evals.savings.scripted import SYSTEM
 from toolsearch_evals.token_usage import TokenMeter
 
 OPENAI = FORMATS["openai_chat"]
 SMALL = OwnPlan(turns=(1, 3), modes=("append", "bridge"))
+EVEN = {"break-even tools": 20.0, "break-even tokens": 2_000.0}
 SUBJECTS = ("mail", "invoice", "ticket", "photo", "song", "flight", "recipe", "branch", "server", "parcel")
 VERBS = ("send", "delete", "list", "archive")
 
@@ -164,3 +165,43 @@ def test_the_command_prints_one_page_and_writes_every_form(tmp_path: Path) -> No
 def test_a_mistake_is_told(options: list[str], told: str, tmp_path: Path) -> None:
     with pytest.raises(SetupError, match=told):
         CliRunner().invoke(app, ["savings", "--tools", str(file_of(tmp_path)), *options], catch_exceptions=False)
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (["--sizes", "5,10"], "--sizes counts with labelled cases only"),
+        (["--split", "test", "--locality", "1"], "--locality, --split count with labelled cases only"),
+        (["--cache", "cold,warm"], "takes one --cache, not 2"),
+        (["--prices", "plain,gpt-5"], "takes one --prices, not 2"),
+        (["--fail-under", "success=.5"], "leave out --run, --resume and --fail-under"),
+    ],
+)
+def test_an_option_that_would_not_count_is_refused(options: list[str], told: str, tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match=told):
+        CliRunner().invoke(app, ["savings", "--tools", str(file_of(tmp_path)), *options], catch_exceptions=False)
+
+
+def test_turns_prices_and_cache_count_for_tools_without_cases(tmp_path: Path) -> None:
+    arguments = ["savings", "--tools", str(file_of(tmp_path, 12)), "--index", "keyword", "--mode", "bridge"]
+    arguments += ["--turns", "4,2", "--prices", "gpt-5", "--cache", "warm", "--conversations", "3", "--format", "json"]
+    done = CliRunner().invoke(app, arguments, catch_exceptions=False)
+    told = json.loads(done.stdout)
+    asked = {"turns": [2, 4], "prices": "gpt-5", "cache": "warm", "conversations": 3}
+    assert {key: told["parameters"][key] for key in asked} == asked
+    assert {row["turns"] for row in told["tables"][0]["rows"]} == {2, 4}
+    assert any("gpt-5: " in sentence and "warm cache" in sentence for sentence in told["measured"])
+
+
+def test_tools_without_a_server_leave_no_empty_brackets_in_a_title() -> None:
+    """The title once ended in "()"."""
+    alone = [{key: value for key, value in tool.items() if key != "server"} for tool in tools(12)]
+    report = own_savings(Catalog(alone), "mine", SMALL)
+    assert [table.full_title for table in report.tables] == [table.title for table in report.tables]
+
+
+def test_a_saving_whose_interval_holds_nothing_is_not_called_sure() -> None:
+    said = _usual({"turns": 10, "found": 0.8, "saving": -0.1, "saving ±": 0.3, "cheapest": "all sent"} | EVEN)
+    assert "10% more" in said
+    assert "(−40% to 20% saved: too near to call)" in said
+    assert "too near" not in _usual({"turns": 10, "found": 0.8, "saving": 0.4, "saving ±": 0.3, "cheapest": "x"} | EVEN)

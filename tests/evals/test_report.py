@@ -274,6 +274,24 @@ def test_a_waterfall_adds_up() -> None:
     Strict.read(waterfall_svg(Waterfall("nothing", ("new",), ())))
 
 
+def test_waterfalls_side_by_side_have_one_scale(report: Report) -> None:
+    """A fifth of the tokens once had a bar as long as all of them."""
+    for wire in {falls.choices for falls in report.waterfalls}:
+        mine = [falls for falls in report.waterfalls if falls.choices == wire]
+        assert {falls.reach for falls in mine} == {max(falls.all_steps()[-1].total for falls in mine)}
+    half, whole = (Waterfall("", ("new",), (Step("a", (value,)),), reach=100) for value in (50, 100))
+    wide, wider = (float(re.findall(r'width="([\d.]+)"', waterfall_svg(each))[0]) for each in (half, whole))
+    assert wider == pytest.approx(2 * wide, abs=0.2)
+
+
+def test_a_text_that_was_measured_never_becomes_a_part_of_the_title() -> None:
+    """A title once ended in "(keyword, ≤ 20)"."""
+    columns = (Column("index", "index"), Column("even", "break-even", is_result=True), Column("note", "note"))
+    table = ReportTable("Break-even", columns, [{"index": "keyword", "even": "≤ 20", "note": ""}] * 2)
+    assert table.full_title == "Break-even (keyword)"
+    assert [columns[at].key for at in table.distinct_columns()] == ["even"]
+
+
 def test_the_notes_of_the_page_show_code_as_code(report: Report) -> None:
     told = FORMS["html"](replace(report, measured=("Run `a < b` twice.",), limits=()))
     assert "<li>Run <code>a &lt; b</code> twice.</li>" in told

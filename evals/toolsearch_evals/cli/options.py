@@ -224,7 +224,7 @@ def read_labelled_sets(
     found = read_sets(folders, names)
     for each in found:
         if not each.cases:
-            place = each.key if each.folder is None else str(each.folder)
+            place = each.key if each.folder is None or str(each.folder) == "." else str(each.folder)
             if each.empty_drafts:
                 raise SetupError(f"{place!r} has no case yet, only drafts without a query: write some of them first")
             raise SetupError(

@@ -78,9 +78,10 @@ def init(
     files = write_drafts(catalog, drafts, out)
     console = Console()
     forms = len(drafts.lines) - drafts.written
+    left = f", of which {len(chosen):,} have a draft (--most)" if len(chosen) < len(catalog) else ""
     labels = [counted(drafts.written, "draft")] if drafts.written else []
     told = " and ".join([*labels, f"{counted(forms, 'empty form')} to fill in"])
-    console.print(Text(f"{', '.join(map(str, files))}: {counted(len(catalog), 'tool')}, {told}."))
+    console.print(Text(f"{', '.join(map(str, files))}: {counted(len(catalog), 'tool')}{left}; {told}."))
     console.print(Text(f"Read {out / 'README.md'}, edit the cases, then: toolsearch eval datasets check --data {out}"))
 
 

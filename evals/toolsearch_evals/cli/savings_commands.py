@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple
 
@@ -36,7 +35,7 @@ from toolsearch_evals.cli.options import (
     read_settings,
     read_sizes,
 )
-from toolsearch_evals.cli.own_savings import OwnOptions, own_tools_report
+from toolsearch_evals.cli.own_savings import own_options, own_tools_report
 from toolsearch_evals.cli.run_options import (
     FailUnderOption,
     ResumeOption,
@@ -127,8 +126,7 @@ def savings(
     bars = read_bars(fail_under, SAVINGS_RUNS.with_bars())
     kept = _Kept(context, run, resume, processes)
     if tools:
-        own = OwnOptions(index, mode, wire, read_settings(settings), has_cases=bool(data or dataset))
-        print_report(_own_report(tools, own, is_kept=bool(bars) or kept.is_asked), form, out)
+        print_report(own_tools_report(tools, own_options(context)), form, out)
         return
     only_set = read_one_labelled_set(data, dataset, "savings are measured")
     plan = SweepPlan(
@@ -162,12 +160,6 @@ class _Kept(NamedTuple):
     @property
     def is_asked(self) -> bool:
         return self.run is not None or self.resume
-
-
-def _own_report(tools: Sequence[str], own: OwnOptions, *, is_kept: bool) -> Report:
-    if is_kept:
-        raise SetupError("without cases nothing is met or kept: leave out --run, --resume and --fail-under")
-    return own_tools_report(tools, own)
 
 
 def _preset_report(dataset: Dataset, plan: SweepPlan, kept: _Kept) -> Report:

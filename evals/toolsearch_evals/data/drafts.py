@@ -17,7 +17,7 @@ from toolsearch_evals.data.files import JsonObject, as_lines, definition_of
 
 __all__ = ["Drafts", "draft_cases", "tools_to_label", "write_drafts"]
 
-UNANSWERABLE = 0.1  # of the cases should be requests that no tool can meet
+ANSWERABLE = 9  # drafts to one request that no tool can meet: a tenth of all, which `datasets check` asks for
 _FILES = ("tools.jsonl", "cases.jsonl", "README.md")
 
 
@@ -50,15 +50,15 @@ def tools_to_label(catalog: Catalog, most: int, seed: int = 0) -> list[Tool]:
 def draft_cases(tools: Sequence[Tool], queries: Mapping[str, Sequence[str]], by: str) -> Drafts:
     """A draft for each query, by tool id, of the tools; an empty form for a tool without any.
 
-    A tenth more are forms for requests that no tool can meet. Half of the cases are for tuning and half for reporting;
-    which, the digest of the id decides. `by` says who wrote the queries.
+    A tenth of all are forms for requests that no tool can meet. Half of the cases are for tuning and half for
+    reporting; which, the digest of the id decides. `by` says who wrote the queries.
     """
     lines: list[JsonObject] = []
     for tool in tools:
         for query in queries.get(tool.id, ()) or ("",):
             note = f"draft by {by}" if query else f"write a request for: {tool.summary(100)}"
             lines.append(_line(len(lines) + 1, query, [[tool.id]], note))
-    for _ in range(math.ceil(UNANSWERABLE * len(lines))):
+    for _ in range(math.ceil(len(lines) / ANSWERABLE)):
         lines.append(_line(len(lines) + 1, "", [], "write a request that none of your tools can meet"))
     return Drafts(tuple(lines))
 

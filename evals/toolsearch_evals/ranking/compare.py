@@ -184,8 +184,8 @@ def _case_columns(names: tuple[str, str]) -> tuple[Column, ...]:
         Column("kind", "kind"),
         Column("query", "query"),
         Column("needed", "needed"),
-        Column("first", names[0]),
-        Column("second", names[1]),
+        Column("first", names[0], is_result=True),
+        Column("second", names[1], is_result=True),
         Column("difference", COMPARED[-1].name, "score"),
     )
 

@@ -20,8 +20,8 @@ _COLUMNS = (
     Column("wording", "wording"),
     Column("language", "language"),
     Column("query", "query"),
-    Column("missed", "needed, not among the first"),
-    Column("instead", "found instead"),
+    Column("missed", "needed, not among the first", is_result=True),
+    Column("instead", "found instead", is_result=True),
     Column("place", "at place", "count"),
     Column("named", "shown by a search"),
 )

@@ -43,7 +43,8 @@ class Column:
     """A key of the rows, its heading, and how its values are written: a "share" of 0.25 as 25.0 %.
 
     `spread` is the key of half the width of the value's interval, which is shown after it: ".783 ±.041". `ends` are the
-    keys of the ends of an interval that is shown in full: "25.0 % [21.3, 29.9]".
+    keys of the ends of an interval that is shown in full: "25.0 % [21.3, 29.9]". A text `is_result` if it was measured:
+    then it stays in its table, even where it is the same in every row.
     """
 
     key: str
@@ -51,6 +52,7 @@ class Column:
     unit: Unit = "text"
     spread: str = ""
     ends: tuple[str, str] | None = None
+    is_result: bool = False
 
     def cell(self, row: Mapping[str, Any]) -> str:
         """What stands in this column of a row."""
@@ -106,11 +108,13 @@ class ReportTable:
     @property
     def full_title(self) -> str:
         same = self._same()
-        return f"{self.title} ({', '.join(same.values())})" if same else self.title
+        said = ", ".join(filter(None, same.values()))
+        return f"{self.title} ({said})" if said else self.title
 
     def _same(self) -> dict[str, str]:
-        keys = [column.key for column in self.columns if column.unit == "text"] if len(self.rows) > 1 else []
-        return {k: str(self.rows[0].get(k)) for k in keys if len({row.get(k) for row in self.rows}) == 1}
+        asked = [column.key for column in self.columns if column.unit == "text" and not column.is_result]
+        keys = asked if len(self.rows) > 1 else []
+        return {k: str(self.rows[0].get(k) or "") for k in keys if len({row.get(k) for row in self.rows}) == 1}
 
 
 @dataclass(frozen=True, slots=True)

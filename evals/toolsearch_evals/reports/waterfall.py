@@ -36,6 +36,7 @@ class Waterfall:
     whole: str = "in all"
     unit: Unit = "count"
     choices: tuple[tuple[str, str], ...] = ()
+    reach: float = 0  # the end of the axis; the whole if that is more. Waterfalls side by side need the same
 
     def all_steps(self) -> tuple[Step, ...]:
         """The steps, and last the whole."""
@@ -50,7 +51,7 @@ class Waterfall:
 def waterfall_svg(of: Waterfall) -> str:
     """The waterfall as an SVG element. Of a bar, the first kind is full and the second an outline."""
     *steps, whole = of.all_steps()
-    across = Axis("linear", 0, whole.total or 1, LEFT, WIDTH - VALUE)
+    across = Axis("linear", 0, max(whole.total, of.reach) or 1, LEFT, WIDTH - VALUE)
     parts, reached = [], 0.0
     for row, step in enumerate(steps):
         parts.append(_bar(of, step, row, reached, across))

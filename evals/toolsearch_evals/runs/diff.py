@@ -179,9 +179,9 @@ def _columns(names: tuple[str, str]) -> tuple[Column, ...]:
         Column("group", "of"),
         Column("measure", "measure"),
         Column("n", "n", "count"),
-        Column("first shown", names[0]),
-        Column("second shown", names[1]),
-        Column("difference shown", "difference"),
+        Column("first shown", names[0], is_result=True),
+        Column("second shown", names[1], is_result=True),
+        Column("difference shown", "difference", is_result=True),
         Column("rises", "rise", "count"),
         Column("falls", "fall", "count"),
         Column("p", "permutation p", "score"),
@@ -192,14 +192,18 @@ def _case_columns(names: tuple[str, str]) -> tuple[Column, ...]:
     return (
         Column("group", "of"),
         Column("case", "case"),
-        Column("first", names[0]),
-        Column("second", names[1]),
+        Column("first", names[0], is_result=True),
+        Column("second", names[1], is_result=True),
         Column("change", "change", "score"),
     )
 
 
 def _fact_columns(names: tuple[str, str]) -> tuple[Column, ...]:
-    return (Column("what", "what"), Column("first", names[0]), Column("second", names[1]))
+    return (
+        Column("what", "what"),
+        Column("first", names[0], is_result=True),
+        Column("second", names[1], is_result=True),
+    )
 
 
 _MEASURED = (

@@ -27,7 +27,7 @@ def savings_cards(rows: Sequence[SavingsRow], break_evens: Sequence[BreakEven]) 
     row = mine[-1]
     where = ", ".join(filter(None, (f"{row['tools']:,} tools", *arm_of(row), row["wire"])))
     return (
-        Card("Tokens saved", _percent(row["saving"]), f"{_by_met(row)}{where}."),
+        Card("Tokens saved", _percent(row["saving"]), f"{_interval(row)}{_by_met(row)}{where}."),
         _even_card(break_evens[0]),
         _success_card(row),
         Card(
@@ -36,6 +36,11 @@ def savings_cards(rows: Sequence[SavingsRow], break_evens: Sequence[BreakEven]) 
             "" if row["static requests"] is None else f"Instead of {row['static requests']:.1f} with all tools sent.",
         ),
     )
+
+
+def _interval(row: SavingsRow) -> str:
+    low, high = row["saving low"], row["saving high"]
+    return "" if low is None or high is None else f"95 % interval {_percent(low)} to {_percent(high)}. "
 
 
 def _by_met(row: SavingsRow) -> str:

@@ -147,14 +147,15 @@ def _cost_table(rows: Sequence[Row], plan: OwnPlan) -> ReportTable:
         Column("found", "found", "share"),
         Column("static price met", "all sent", "count"),
         *(Column(f"{mode} price met", mode, "count") for mode in plan.modes),
-        Column("cheapest", "cheapest"),
+        Column("cheapest", "cheapest", is_result=True),
         Column("saving", "saved", "share", "saving ±"),
         Column("break-even tools", "pays from tools", "count"),
         Column("break-even tokens", "pays from tokens", "count"),
     )
     note = (
         "Found: the share of requests for which search finds the right tool; nobody knows yours without labelled "
-        "cases, so three are shown. Prices are those of a request that is met, in new input tokens. Saved: by the "
+        "cases, so three are shown. Prices are those of a request that is met, in new input tokens "
+        f"({plan.prices.name} prices, a {'warm' if plan.warm else 'cold'} cache at first). Saved: by the "
         "cheapest way to search, against sending all. It pays from so many tools like these, or from so many tokens of "
         "definitions in a request."
     )
@@ -194,7 +195,8 @@ def _server_table(tokens: CatalogTokens) -> ReportTable:
         Column("tokens", "tokens", "count"),
         Column("share", "share", "share"),
     )
-    return ReportTable("Tokens by server", columns, tokens.by_server())
+    note = "Each definition counted by itself, so the sum differs a little from that of a request."
+    return ReportTable("Tokens by server", columns, tokens.by_server(), note)
 
 
 # -- words -------------------------------------------------------------------------------------------------------------
@@ -242,6 +244,11 @@ def _usual(row: Row) -> str:
         return f"In {turns} of the requests, no way to search is left: every mode sends all of these tools."
     often = "of the requests"
     less = f"{abs(row['saving']):.0%} {'less' if row['saving'] > 0 else 'more'}"
+    half = row["saving ±"]
+    if half is not None and abs(row["saving"]) < half:
+        often += f" ({row['saving'] - half:.0%} to {row['saving'] + half:.0%} saved: too near to call)".replace(
+            "-", "−"
+        )
     even = ""
     if row["break-even tools"] is not None:
         even = (

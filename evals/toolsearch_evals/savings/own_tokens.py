@@ -59,7 +59,7 @@ def dearest_table(tokens: CatalogTokens) -> ReportTable:
         Column("tokens", "tokens", "count"),
         Column("description", "description", "count"),
         Column("schema", "schema", "count"),
-        Column("long", "what is long"),
+        Column("long", "what is long", is_result=True),
     )
     rows = [asdict(each) for each in tokens.tools[:DEAREST]]
     note = f"Tokens of the {len(rows)} dearest of {counted(len(tokens.tools), 'tool')}."

@@ -121,9 +121,9 @@ def break_even_table(swept: SweepResult) -> ReportTable:
     heads = (
         *_differing(swept.rows),
         *ways(rows),
-        Column("tokens", "by tokens"),
-        Column("cost", "by price"),
-        Column("met", "by price met"),
+        Column("tokens", "by tokens", is_result=True),
+        Column("cost", "by price", is_result=True),
+        Column("met", "by price met", is_result=True),
     )
     note = (
         "From how many tools on search is cheaper. In brackets: 95 % intervals over conversations. ≤ and > are bounds: "
@@ -140,9 +140,9 @@ def definitions_table(swept: SweepResult) -> ReportTable:
     heads = (
         *_differing(swept.rows),
         *ways(rows),
-        Column("tokens, definitions", "by tokens"),
-        Column("cost, definitions", "by price"),
-        Column("met, definitions", "by price met"),
+        Column("tokens, definitions", "by tokens", is_result=True),
+        Column("cost, definitions", "by price", is_result=True),
+        Column("met, definitions", "by price met", is_result=True),
     )
     note = "From how many tokens of definitions on, as the wire sends them, with the system message (some 40 tokens)."
     return ReportTable("Break-even, in tokens of definitions", heads, rows, note)
@@ -158,7 +158,7 @@ def static_success_table(swept: SweepResult) -> ReportTable | None:
     for row in (each.as_row() for each in swept.break_evens):
         line = lines.setdefault(tuple(row[key] for key in keys), {key: row[key] for key in keys})
         line[f"{row['static success']}"] = row["met"]
-    met = [Column(f"{share}", f"if all sent meets {share:.0%}") for share in shares]
+    met = [Column(f"{share}", f"if all sent meets {share:.0%}", is_result=True) for share in shares]
     note = (
         "From how many tools on a met request costs less with search, if sending every tool meets only this share of "
         "the requests that can be met: models choose worse among many tools."

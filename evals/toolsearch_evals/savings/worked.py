@@ -33,9 +33,17 @@ def waterfalls(swept: SweepResult) -> tuple[Waterfall, ...]:
             spent.setdefault((job.wire, name), []).append(notes.spent(swept.stage.meter))
     played = f"{counted(len(talks), 'conversation')} of {counted(jobs[0].turns, 'turn')}"
     over = f"{counted(jobs[0].size, 'tool')}, mean of {played}"
+    steps = {key: _steps(of) for key, of in spent.items()}
+    reach = {wire: max(sum(s.total for s in of) for (at, _), of in steps.items() if at == wire) for wire, _ in steps}
     return tuple(
-        Waterfall(f"{name}: where the tokens go ({over})", ("new", "cached"), _steps(of), choices=(("wire", wire),))
-        for (wire, name), of in spent.items()
+        Waterfall(
+            f"{name}: where the tokens go ({over})",
+            ("new", "cached"),
+            of,
+            choices=(("wire", wire),),
+            reach=reach[wire],
+        )
+        for (wire, name), of in steps.items()
     )
 
 
