@@ -12,7 +12,7 @@ from toolsearch_evals.cli import app
 from toolsearch_evals.cli.own_savings import OwnOptions, own_tools_report
 from toolsearch_evals.savings.formats import FORMATS
 from toolsearch_evals.savings.own_play import OwnPlan, break_even_tokens, play_talks
-from toolsearch_evals.savings.own_report import _usual, own_savings
+from toolsearch_evals.savings.own_report import in_a_sentence, own_savings
 from toolsearch_evals.savings.own_tokens import catalog_tokens, static_search
 from toolsearch_evals.savings.scripted import SYSTEM
 from toolsearch_evals.token_usage import TokenMeter
@@ -201,7 +201,9 @@ def test_tools_without_a_server_leave_no_empty_brackets_in_a_title() -> None:
 
 
 def test_a_saving_whose_interval_holds_nothing_is_not_called_sure() -> None:
-    said = _usual({"turns": 10, "found": 0.8, "saving": -0.1, "saving ±": 0.3, "cheapest": "all sent"} | EVEN)
+    said = in_a_sentence({"turns": 10, "found": 0.8, "saving": -0.1, "saving ±": 0.3, "cheapest": "all sent"} | EVEN)
     assert "10% more" in said
     assert "(−40% to 20% saved: too near to call)" in said
-    assert "too near" not in _usual({"turns": 10, "found": 0.8, "saving": 0.4, "saving ±": 0.3, "cheapest": "x"} | EVEN)
+    assert "too near" not in in_a_sentence(
+        {"turns": 10, "found": 0.8, "saving": 0.4, "saving ±": 0.3, "cheapest": "x"} | EVEN
+    )

@@ -23,8 +23,10 @@ from toolsearch_evals.savings.prices import PLAIN, PriceProfile, profile_of
 __all__ = ["OwnOptions", "own_options", "own_tools_report"]
 
 _USUAL_AXES = {"turns": "1", "locality": "0", "cache": CACHES[0], "prices": PLAIN.name, "static_success": "1"}
-_COUNTING = {"tools", "index", "mode", "wire", "settings", "conversations", "turns", "cache", "prices", "out", "form"}
-_COUNTING |= {"cached_weight", "output_weight"}
+_COUNTING = {
+    *("tools", "index", "mode", "wire", "settings", "conversations", "turns"),
+    *("cache", "prices", "cached_weight", "output_weight", "out", "form"),
+}
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from toolsearch_evals.savings.own_play import (
 from toolsearch_evals.savings.own_tokens import CatalogTokens, catalog_tokens, dearest_table, fixed_tokens
 from toolsearch_evals.token_usage import TokenMeter, tokenizer
 
-__all__ = ["own_savings"]
+__all__ = ["in_a_sentence", "own_savings"]
 
 MANY_TURNS, USUAL_HIT = 10, 0.8  # what the headline is about, where it was played
 Row = dict[str, Any]
@@ -214,7 +214,7 @@ def _headline(measured: _Measured, rows: Sequence[Row], plan: OwnPlan, catalog: 
             f"{measured.counted_by}). With search, the first request carries {about}{least:,}."
         )
     ]
-    told.append(_usual(_usual_row(rows)))
+    told.append(in_a_sentence(_usual_row(rows)))
     told.append(_dearest(measured.tokens))
     return tuple(told)
 
@@ -236,7 +236,8 @@ def _cards(measured: _Measured, row: Row, tools: int) -> tuple[Card, ...]:
     )
 
 
-def _usual(row: Row) -> str:
+def in_a_sentence(row: Row) -> str:
+    """What is cheapest in the row that a reader looks at first, and how sure that is."""
     turns = (
         f"a conversation of {counted(row['turns'], 'turn')} in which search finds the right tool for {row['found']:.0%}"
     )
