@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from toolsearch import SetupError
 from toolsearch.support.json_types import JsonObject
+from toolsearch.support.redaction import redacted
 from toolsearch_evals.agent.catalogs import all_definitions
 from toolsearch_evals.agent.evaluation import AgentPlan, Outcome
 from toolsearch_evals.agent.play import Asked
@@ -32,7 +33,7 @@ def facts_of(plan: AgentPlan, asked: Asked, probe: JsonObject) -> dict[str, obje
         "wire": endpoint.wire,
         "adapter": asked.adapter,
         "probe": probe.get("sentence", "That was not asked, since the adapter was given."),
-        "options": json.dumps(dict(endpoint.options)) if endpoint.options else None,
+        "options": redacted(json.dumps(dict(endpoint.options))) if endpoint.options else None,
         "streamed": endpoint.stream,
         "tools": list(plan.sizes),
         "arms": [arm.label for arm in plan.arms],

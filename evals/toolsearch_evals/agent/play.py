@@ -223,13 +223,14 @@ def _requests(events: Sequence[Event], sent: Sequence[SentRequest], asked: Asked
     lines: list[JsonObject] = []
     for number, (row, each) in enumerate(zip(rows, sent, strict=False), 1):
         used, said = row.usage, row.usage.input_tokens > 0
-        new = used.input_tokens - used.cached_tokens if said else 0 if row.error else each.counted
+        cached = min(used.cached_tokens, used.input_tokens)  # some endpoints count more as cached than was sent
+        new = used.input_tokens - cached if said else 0 if row.error else each.counted
         lines.append(
             {
                 "turn": 0,
                 "request": number,
                 "new": new,
-                "cached": used.cached_tokens,
+                "cached": cached,
                 "written": used.output_tokens,
                 "billed": used.tokens if said else None,
                 "counted": each.counted,

@@ -16,7 +16,8 @@ from toolsearch import CallModel, Reply, Tool, UserSaid
 from toolsearch.catalog import Shown
 from toolsearch.protocols import Model, Sleep
 from toolsearch.support.json_types import JsonObject
-from toolsearch_evals.agent.endpoint import Endpoint, RequestMeter, retrying, whole_reply
+from toolsearch.support.redaction import redacted
+from toolsearch_evals.agent.endpoint import Endpoint, RequestMeter, retrying, whole_reply, without_key
 from toolsearch_evals.token_usage import TokenMeter
 
 __all__ = ["ADAPTERS", "Adapter", "ProbeResult", "probe"]
@@ -82,7 +83,8 @@ def probe(endpoint: Endpoint, client: Any, tokens: TokenMeter) -> ProbeResult:
     except Exception as error:
         if _status(error) not in (400, 404, 422, 500, 501):
             raise
-        sentence = f"This endpoint refuses tools ({_short(error)}); they are sent as text."
+        why = redacted(without_key(_short(error), endpoint.key()))
+        sentence = f"This endpoint refuses tools ({why}); they are sent as text."
         return ProbeResult("refuses tools", _json_way(endpoint, ask), sentence, _billed(without))
     counted = [sent.counted for sent in meter.sent[:2]]
     billed = (_billed(without), _billed(given))

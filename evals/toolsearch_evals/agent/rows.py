@@ -80,7 +80,7 @@ def _cost_of_met(paid: Sequence[tuple[float, int]]) -> Row:
     met = sum(done for _, done in paid)
     if not met:
         return dict.fromkeys((name, f"{name} low", f"{name} high"))
-    low, high = bootstrap_of_ratio(paid)
+    low, high = bootstrap_of_ratio(paid) if len(paid) > 1 else (math.nan, math.inf)
     ends = (1_000 * low, 1_000 * high) if not math.isinf(high) else (None, None)
     return {name: 1_000 * sum(cost for cost, _ in paid) / met, f"{name} low": ends[0], f"{name} high": ends[1]}
 
@@ -135,7 +135,7 @@ def _saved(name: str, pairs: Iterable[tuple[JsonObject, JsonObject]], value: Any
     both = [(a, b) for a, b in known if a is not None and b is not None]
     if not sum(b for _, b in both):
         return dict.fromkeys((name, f"{name} low", f"{name} high"))
-    low, high = bootstrap_of_ratio(both)
+    low, high = bootstrap_of_ratio(both) if len(both) > 1 else (math.nan, math.inf)
     share = 1 - sum(a for a, _ in both) / sum(b for _, b in both)
     ends = (None, None) if math.isinf(high) else (1 - high, 1 - low)
     return {name: share, f"{name} low": ends[0], f"{name} high": ends[1]}

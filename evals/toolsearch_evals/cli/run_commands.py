@@ -28,7 +28,7 @@ from toolsearch_evals.runs.bars import agent_places, ranking_places, read_bars, 
 from toolsearch_evals.runs.diff import diff_runs, difference_places
 from toolsearch_evals.runs.kinds import AGENT, RANKING, RunKind
 from toolsearch_evals.runs.ranking_run import score_ranking
-from toolsearch_evals.runs.reading import StoredRun, is_run, read_run
+from toolsearch_evals.runs.reading import StoredRun, as_written, is_run, read_run
 from toolsearch_evals.savings.savings_run import SAVINGS_RUNS, score_savings
 
 __all__ = ["diff", "list_runs", "score"]
@@ -69,6 +69,8 @@ def score(
     """
     stored = read_run(run).require_unchanged()
     kind = _kind(stored)
+    if not stored.units:
+        raise SetupError(f"nothing of the run {str(run)!r} is finished, so there is nothing to score: go on with it")
     bars = read_bars(fail_under, kind.with_bars())
     if kind is SAVINGS_RUNS:
         axes = read_axes("1", "0", cache or "cold", prices or "plain", static_success or "1")
@@ -81,11 +83,12 @@ def score(
         }
         only_set = read_one_labelled_set(data, dataset or _shipped(stored, data), "savings are measured")
         given = {name: value for name, value in asked.items() if value is not None}
-        report, places = score_savings(stored, only_set, given), savings_places
-    elif kind is AGENT:
-        report, places = score_agent(stored), agent_places
+        with as_written(stored):
+            report, places = score_savings(stored, only_set, given), savings_places
     else:
-        report, places = score_ranking(stored), ranking_places
+        make, places = (score_agent, agent_places) if kind is AGENT else (score_ranking, ranking_places)
+        with as_written(stored):
+            report = make(stored)
     print_report(report, form, out, tables=3)
     check_bars(bars, places(report))
 
@@ -112,7 +115,8 @@ def diff(
     one, other = (read_run(each).require_unchanged() for each in (first, second))
     kind = _kind(one)
     bars = read_bars(fail_under, kind.with_bars())
-    report = diff_runs(one, other, kind)
+    with as_written(one, other):
+        report = diff_runs(one, other, kind)
     print_report(report, form, out)
     check_bars(bars, difference_places(report))
 

@@ -13,6 +13,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table as RichTable
 from rich.text import Text
 
+from toolsearch.support.redaction import visible
 from toolsearch_evals.reports.report import Report, ReportTable
 from toolsearch_evals.savings.rows import SavingsRow
 
@@ -23,14 +24,19 @@ BAR = 44  # characters
 
 def show(report: Report, console: Console, tables: int | None = None) -> None:
     """Prints the headline and the tables, but those of single cases; with a number, only that many tables."""
-    console.print(Text(f"\n{report.title}", style="bold"))
+    console.print(_text(f"\n{report.title}", "bold"))
     for sentence in report.headline:
-        console.print(Text(sentence))
+        console.print(_text(sentence))
     for table in [each for each in report.tables if not each.of_cases][:tables]:
-        console.print(Text(f"\n{table.full_title}", style="bold"))
+        console.print(_text(f"\n{table.full_title}", "bold"))
         console.print(_table(table, console.width), crop=False)
         if table.note:
-            console.print(Text(table.note, style="dim"))
+            console.print(_text(table.note, "dim"))
+
+
+def _text(text: str, style: str = "") -> Text:
+    """A text without control characters: a terminal would obey those in the name of a tool or a case."""
+    return Text(visible(text), style=style)
 
 
 def _table(table: ReportTable, width: int) -> RichTable:
@@ -38,13 +44,14 @@ def _table(table: ReportTable, width: int) -> RichTable:
     made = RichTable(box=SIMPLE_HEAD, padding=0, pad_edge=False)
     kept = table.distinct_columns()
     heads = {at: table.columns[at].head for at in kept}
-    least = {at: max(map(len, (*head.split(), *(cells[at] for cells in table.cells())))) for at, head in heads.items()}
+    rows = [[visible(cell) for cell in cells] for cells in table.cells()]
+    least = {at: max(map(len, (*head.split(), *(cells[at] for cells in rows)))) for at, head in heads.items()}
     is_narrow = sum(max(least[at], len(head)) + 1 for at, head in heads.items()) > width
     for at, head in heads.items():
         side: Literal["left", "right"] = "left" if table.columns[at].unit == "text" else "right"
         text = fill(head, least[at]) if is_narrow else head
         made.add_column(Text(text), justify=side, min_width=min(30, least[at]), overflow="fold")
-    for cells in table.cells():
+    for cells in rows:
         made.add_row(*(Text(cells[at], style="red" if cells[at].startswith("−") else "") for at in kept))
     return made
 
@@ -68,11 +75,11 @@ def bars(rows: Sequence[SavingsRow], console: Console) -> None:
 @contextmanager
 def progress(total: int | None, console: Console) -> Generator[Callable[[str], None]]:
     """A progress bar. Call what it yields after each step, with a description of what was done."""
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("", total=total)
 
         def tick(done: str) -> None:
-            bar.update(task, advance=1, description=done)
+            bar.update(task, advance=1, description=visible(done))
 
         yield tick

@@ -52,7 +52,7 @@ def learning_rows(index: str, week: str, judged: Sequence[JudgedRequest]) -> lis
 
 def _row(index: str, week: str, requests: str, group: Sequence[JudgedRequest]) -> LearningRow:
     differences = [float(each.learned > 0) - float(each.without > 0) for each in group]
-    low, high = bootstrap(differences) if group else (None, None)
+    low, high = bootstrap(differences) if len(group) > 1 else (None, None)
     return {
         "index": index,
         "week": week,

@@ -87,7 +87,7 @@ def sign_test(wins: int, losses: int) -> float:
 def _row(bucket: str, pairs: Sequence[_Pair], measure: Measure) -> dict[str, Any]:
     differences = [pair.difference(measure) for pair in pairs]
     wins, losses = (sum(sign * each > 0 for each in differences) for sign in (1, -1))
-    low, high = bootstrap(differences)
+    low, high = bootstrap(differences) if len(pairs) > 1 else (-1.0, 1.0)  # one case tells nothing of others
     return {
         "cases": bucket,
         "measure": measure.name,

@@ -187,12 +187,13 @@ def interval(values: Sequence[float], seed: int = 0) -> tuple[float, float]:
     """The 95 % interval of a mean of values between 0 and 1, by `bootstrap`.
 
     If all values are 0, or all are 1, resampling would show no doubt at all; then it is Wilson's interval of a share.
+    Of one value between them, it is everything from 0 to 1.
     """
     n = len(values)
     if set(values) <= {0.0} or set(values) <= {1.0}:
         doubt = Z**2 / (n + Z**2)
         return (0.0, doubt) if not any(values) else (1 - doubt, 1.0)
-    return bootstrap(values, seed)
+    return bootstrap(values, seed) if n > 1 else (0.0, 1.0)
 
 
 def wilson(times: int, of: int) -> tuple[float, float]:

@@ -11,12 +11,14 @@ from pathlib import Path
 from textwrap import indent
 
 from toolsearch import SetupError
+from toolsearch.support.redaction import visible
 from toolsearch_evals.reports.page import page
 from toolsearch_evals.reports.report import Details, Report, described
 
 __all__ = ["FORMS", "as_csv", "as_html", "as_json", "as_markdown", "write"]
 
 FORMAT = 1  # of the JSON
+_SLASH = "\\"
 BEGINNING = 20  # rows of a table of cases
 
 
@@ -42,13 +44,17 @@ def as_json(report: Report) -> str:
 
 
 def as_csv(report: Report) -> str:
-    """The rows of the first table, with every key they have."""
+    """The rows of the first table, with every key they have. A text that a spreadsheet would run begins with "'"."""
     rows = [*report.tables[0].rows, *report.tables[0].further]
     text = io.StringIO(newline="")
     writer = csv.DictWriter(text, list(dict.fromkeys(key for row in rows for key in row)), lineterminator="\n")
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({key: _inert(value) for key, value in row.items()} for row in rows)
     return text.getvalue()
+
+
+def _inert(value: object) -> object:
+    return f"'{value}" if isinstance(value, str) and value.startswith(("=", "+", "-", "@", "\t", "\r")) else value
 
 
 def as_markdown(report: Report) -> str:
@@ -74,8 +80,7 @@ def as_markdown(report: Report) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    escaped = [cell.replace("\\", "\\\\").replace("|", "\\|").replace("\n", " ").replace("<", "&lt;") for cell in cells]
-    return f"| {' | '.join(escaped)} |"
+    return f"| {' | '.join(_plain(cell.replace(_SLASH, _SLASH * 2).replace('|', f'{_SLASH}|')) for cell in cells)} |"
 
 
 def _cases(cases: Details) -> list[str]:
@@ -86,13 +91,14 @@ def _cases(cases: Details) -> list[str]:
             f"### {_plain(each.title)}",
             "\n".join(f"- {_plain(name)}: {_plain(value)}" for name, value in each.facts),
         ]
-        parts += [f"{_plain(said.who)}:\n\n{indent(said.text, '    ', lambda _: True)}" for said in each.said]
+        parts += [f"{_plain(said.who)}:\n\n{indent(visible(said.text), '    ', lambda _: True)}" for said in each.said]
     return [part for part in parts if part]
 
 
 def _plain(text: str) -> str:
-    """A text on one line, in which nothing is a tag."""
-    return " ".join(text.split()).replace("<", "&lt;")
+    """A text on one line, in which nothing is a tag, a link or a picture, and no control character is left."""
+    line = visible(" ".join(text.split())).replace("<", "&lt;")
+    return line.replace("](", f"]{_SLASH}(").replace("![", f"!{_SLASH}[")
 
 
 def _bracketed(note: str) -> str:

@@ -1,6 +1,7 @@
 """Runs that are kept: a folder each, which says what was played and can be scored and compared later.
 
-folder     a run while it is written: begun, gone on with, closed     manifest   what a run is of, and its hashes
+folder     a run while it is written: begun, gone on with, closed     lock       one process alone plays a run
+manifest   what a run is of, and its hashes
 reading    a run as it was kept, and whether a file was changed       schemas    the published form of each file
 ranking_run   a ranking as a run, kept and scored again     bars   how good a report must be at least
 kinds      what can be compared of each kind of run     diff     two runs of a kind, unit by unit

@@ -45,6 +45,8 @@ def read_bars(text: str, known: Iterable[str]) -> tuple[Bar, ...]:
         if not isfinite(least):
             raise SetupError(f"the bar of {asked.strip()!r} is no number: {value.strip()!r}")
         bars.append(Bar(names[_plain(asked)], least))
+    if text and not bars:
+        raise SetupError(f"{text!r} sets no bar; write NAME=VALUE with one of: {', '.join(names.values())}")
     return tuple(bars)
 
 

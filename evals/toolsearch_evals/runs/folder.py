@@ -8,16 +8,18 @@ loses no finished unit, and a run that goes on cuts off what was left of an unfi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from math import isfinite
 from pathlib import Path
 from types import TracebackType
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from toolsearch import SetupError
 from toolsearch.support.json_types import JsonObject
 from toolsearch_evals.reports.forms import write
 from toolsearch_evals.reports.report import Report
+from toolsearch_evals.runs.lock import try_lock
 from toolsearch_evals.runs.manifest import FORMAT, Manifest, now
 from toolsearch_evals.runs.reading import (
     EVENTS,
@@ -27,9 +29,9 @@ from toolsearch_evals.runs.reading import (
     UNITS,
     StoredRun,
     file_hash,
+    finished_units,
     is_run,
     read_run,
-    whole_lines,
 )
 
 __all__ = ["Run"]
@@ -38,11 +40,17 @@ __all__ = ["Run"]
 class Run:
     """A run that is being played. Use it with `with`, so that its files are closed whatever happens."""
 
-    def __init__(self, folder: Path, manifest: Manifest, known: dict[str, JsonObject]) -> None:
+    def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
         self.manifest = manifest
-        self._known = known
-        self._files: dict[str, BinaryIO] = {name: (folder / name).open("ab") for name in (EVENTS, SCORES, UNITS)}
+        self._known: dict[str, JsonObject] = {}
+        try:
+            self._files: dict[str, BinaryIO] = {name: (folder / name).open("ab") for name in (EVENTS, SCORES, UNITS)}
+        except OSError as error:
+            raise SetupError(f"the run {str(folder)!r} cannot be written: {error.strerror}") from None
+        if not try_lock(self._files[UNITS].fileno()):
+            self.stop()
+            raise SetupError(f"the run {str(folder)!r} is being played by another process: wait for its end")
 
     @classmethod
     def begin(cls, folder: Path, manifest: Manifest, *, resume: bool = False) -> Run:
@@ -52,14 +60,28 @@ class Run:
         is one of something else than this manifest says.
         """
         if not is_run(folder):
-            _make(folder)
-            part = folder / f"{MANIFEST}.part"
-            part.write_text(manifest.as_json(), "utf-8", newline="\n")
-            part.replace(folder / MANIFEST)
-            return cls(folder, manifest, {})
+            _make(folder, manifest)
+            return cls(folder, manifest)
         stored = read_run(folder)
         _require_unfinished(stored, manifest, resume=resume)
-        return cls(folder, stored.manifest, _cut_to_whole_units(folder))
+        run = cls(folder, stored.manifest)
+        try:
+            _require_unfinished(read_run(folder), manifest, resume=resume)  # it may have been closed until now
+            run._cut_to_whole_units()
+        except BaseException:
+            run.stop()
+            raise
+        return run
+
+    def _cut_to_whole_units(self) -> None:
+        """Cuts what an interruption left of an unfinished unit, and takes the results of the finished ones."""
+        ends = {UNITS: 0, EVENTS: 0, SCORES: 0}
+        for end, line in finished_units(self.folder):
+            self._known[line["unit"]] = line.get("result") or {}
+            ends = {UNITS: end, EVENTS: line["events_end"], SCORES: line["scores_end"]}
+        for name, end in ends.items():
+            self._files[name].truncate(end)
+            self._files[name].seek(end)
 
     def known(self, unit: str) -> JsonObject | None:
         """The result of a unit that was played before the run went on, {} if it has none; None if it must be played."""
@@ -91,7 +113,7 @@ class Run:
         self._known[unit] = result or {}
 
     def _write(self, name: str, line: JsonObject) -> None:
-        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(_finite(line), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         self._files[name].write(text.encode("utf-8", "backslashreplace") + b"\n")
 
     def stored(self) -> StoredRun:
@@ -125,14 +147,18 @@ class Run:
         self.stop()
 
 
-def _make(folder: Path) -> None:
+def _make(folder: Path, manifest: Manifest) -> None:
+    part = folder / f"{MANIFEST}.part"
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        others = [each.name for each in folder.iterdir() if each.name != f"{MANIFEST}.part"]
+        if others := [each.name for each in folder.iterdir() if each.name != part.name]:
+            raise SetupError(
+                f"the folder {str(folder)!r} holds {min(others)!r} and is no run: name a folder that is new"
+            )
+        part.write_text(manifest.as_json(), "utf-8", newline="\n")
+        part.replace(folder / MANIFEST)
     except OSError as error:
         raise SetupError(f"the folder {str(folder)!r} cannot be made: {error.strerror}") from None
-    if others:
-        raise SetupError(f"the folder {str(folder)!r} holds {min(others)!r} and is no run: name a folder that is new")
 
 
 def _require_unfinished(stored: StoredRun, manifest: Manifest, *, resume: bool) -> None:
@@ -158,14 +184,10 @@ def _told(different: dict[str, tuple[object, object]]) -> str:
     return "; ".join(f"its {name} was {then!r} and is {now!r}" for name, (now, then) in different.items())
 
 
-def _cut_to_whole_units(folder: Path) -> dict[str, JsonObject]:
-    """Cuts what an interruption left of an unfinished unit. Returns the results of the finished ones."""
-    known: dict[str, JsonObject] = {}
-    ends = {UNITS: 0, EVENTS: 0, SCORES: 0}
-    for end, line in whole_lines(folder / UNITS):
-        known[line["unit"]] = line.get("result") or {}
-        ends = {UNITS: end, EVENTS: line["events_end"], SCORES: line["scores_end"]}
-    for name, end in ends.items():
-        with (folder / name).open("ab") as file:
-            file.truncate(end)
-    return known
+def _finite(value: Any) -> Any:
+    """The value without numbers that JSON does not know: a model may write NaN as an argument; it becomes "nan"."""
+    if isinstance(value, float):
+        return value if isfinite(value) else str(value)
+    if isinstance(value, Mapping):
+        return {key: _finite(each) for key, each in value.items()}
+    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import shlex
 import subprocess
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,7 +38,9 @@ __all__ = [
     "now",
 ]
 
+_ADDRESS = re.compile(r"\b(https?://)(?:[^\s/?#]*@)?([^\s/?#@]*)([/?#]\S+)?", re.IGNORECASE)
 FORMAT = 1  # of all files of a run
+_OBJECTS = ("data", "catalog", "index", "tokenizer", "settings", "facts", "environment")
 # What does not tell two runs apart: when, where and with which words they were begun, and what others say as well.
 _ASIDE = ("command", "when", "commit", "facts", "environment")
 
@@ -91,7 +94,7 @@ class Manifest:
         """Raises `SetupError`, which says `where`, for a text that is not a manifest of this format."""
         try:
             read = json.loads(text)
-        except ValueError as error:
+        except (ValueError, RecursionError) as error:
             raise SetupError(f"the manifest of {where} is not valid JSON: {error}") from None
         if not isinstance(read, dict) or read.get("format") != FORMAT:
             written = read.get("format") if isinstance(read, dict) else None
@@ -100,6 +103,9 @@ class Manifest:
                 "read the run with the version of toolsearch that wrote it"
             )
         known = {each.name for each in fields(cls)}
+        for kind, names in ((str, ("kind", "command", "version", "when")), (dict, _OBJECTS)):
+            if wrong := [name for name in names if name in read and not isinstance(read[name], kind)]:
+                raise SetupError(f"the manifest of {where} was changed: its {wrong[0]!r} is {read[wrong[0]]!r}")
         try:
             return cls(**{key: value for key, value in read.items() if key in known})
         except TypeError:
@@ -177,7 +183,10 @@ def _hash(value: object) -> str:
 
 
 def command_text(arguments: Iterable[str | Path]) -> str:
-    """A command line as a manifest keeps it: no secret, and of a folder outside the working folder the name only."""
+    """A command line as a manifest keeps it: no secret, and of a folder outside the working folder the name only.
+
+    Of an address the host is kept: a key may be anywhere in the rest, and nothing tells it from a path.
+    """
     return redacted(" ".join(map(_argument, arguments)))
 
 
@@ -185,4 +194,8 @@ def _argument(given: str | Path) -> str:
     if isinstance(given, Path) and given.is_absolute():
         inside = given.is_relative_to(Path.cwd())
         given = given.relative_to(Path.cwd()) if inside else Path("…") / given.name
-    return shlex.quote(given.as_posix() if isinstance(given, Path) else given)
+    return shlex.quote(given.as_posix() if isinstance(given, Path) else _ADDRESS.sub(_host, given))
+
+
+def _host(address: re.Match[str]) -> str:
+    return f"{address[1]}{address[2]}{'/…' if address[3] else ''}"

@@ -39,10 +39,11 @@ class Sample(NamedTuple):
 class PairedDifference:
     """The second run minus the first, over `n` units that both have.
 
-    `low` and `high` are the ends of the 95 % interval by a seeded bootstrap over the units (Efron 1979), None if a
-    resample can have nothing below the line. `p` is that of a two-sided permutation test: how often a difference at
-    least this large comes about if each unit's two values are swapped at random. It tries all swaps of at most `EXACT`
-    units that differ (`is_exact`), else it draws `SWAPS` seeded ones. `rises` and `falls` count the units that differ.
+    `low` and `high` are the ends of the 95 % interval by a seeded bootstrap over the units (Efron 1979), None of one
+    unit alone, and if a resample can have nothing below the line. `p` is that of a two-sided permutation test: how
+    often a difference at least this large comes about if each unit's two values are swapped at random. It tries all
+    swaps of at most `EXACT` units that differ (`is_exact`), else it draws `SWAPS` seeded ones. `rises` and `falls`
+    count the units that differ.
     """
 
     n: int
@@ -88,8 +89,8 @@ def _ratio(sums: Floats) -> float | None:
 def _interval(one: Floats, other: Floats) -> tuple[float | None, float | None]:
     import numpy as np
 
-    if not len(one):
-        return None, None
+    if len(one) < 2:
+        return None, None  # of one unit, each resample is the same
     rng, n = np.random.default_rng(0), len(one)
     drawn = rng.integers(0, n, (RESAMPLES, n))
     before, after = (values[drawn].sum(axis=1) for values in (one, other))

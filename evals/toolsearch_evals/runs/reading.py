@@ -15,11 +15,13 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+import toolsearch
 from toolsearch import SetupError
 from toolsearch.support.html import table
 from toolsearch.support.json_types import JsonObject
@@ -38,7 +40,9 @@ __all__ = [
     "SEAL",
     "UNITS",
     "StoredRun",
+    "as_written",
     "file_hash",
+    "finished_units",
     "is_run",
     "read_run",
     "whole_lines",
@@ -69,9 +73,49 @@ def whole_lines(file: Path) -> Iterator[tuple[int, JsonObject]]:
             if not line.endswith(b"\n"):
                 return
             try:
-                yield end, json.loads(line)
-            except ValueError as error:
+                read = json.loads(line)
+            except (ValueError, RecursionError) as error:
                 raise SetupError(f"{str(file)!r}, line {number}, is not valid JSON: {error}") from None
+            if not isinstance(read, dict) or not isinstance(read.get("unit"), str):
+                raise SetupError(f"{str(file)!r}, line {number}, is no line of a run: it names no unit")
+            yield end, read
+
+
+def finished_units(folder: Path) -> Iterator[tuple[int, JsonObject]]:
+    """The lines of the finished units. Raises `SetupError` if the other files end before a unit's own lines do."""
+    sizes = {f"{Path(name).stem}_end": (name, _size(folder / name)) for name in (EVENTS, SCORES)}
+    for place, line in whole_lines(folder / UNITS):
+        for key, (name, size) in sizes.items():
+            end = line.get(key)
+            if not isinstance(end, int) or not 0 <= end <= size:
+                raise SetupError(
+                    f"{name!r} of the run {str(folder)!r} ends before the unit {line['unit']!r} does: a part of the "
+                    "file is lost. Restore the folder, or play it again into a new one"
+                )
+        yield place, line
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.is_file() else 0
+
+
+@contextmanager
+def as_written(*runs: StoredRun) -> Iterator[None]:
+    """Says that a run's files are not as this version writes them, where reading them fails for that.
+
+    A run that this version has closed is as it was written: what fails there is a mistake of the program.
+    """
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError) as error:
+        doubtful = [each for each in runs if not each.is_closed or each.manifest.version != toolsearch.__version__]
+        if not doubtful:
+            raise
+        names = " or ".join(repr(str(each.folder)) for each in doubtful)
+        raise SetupError(
+            f"the files of {names} are not as this version of toolsearch writes them ({type(error).__name__}: {error})"
+            ": restore the folder, or play it again into a new one"
+        ) from error
 
 
 @dataclass(frozen=True)
@@ -91,7 +135,7 @@ class StoredRun:
     @cached_property
     def units(self) -> dict[str, JsonObject]:
         """The result of each finished unit, in the order in which they were played; {} for one without a result."""
-        return {str(line["unit"]): line.get("result") or {} for _, line in whole_lines(self.folder / UNITS)}
+        return {line["unit"]: line.get("result") or {} for _, line in finished_units(self.folder)}
 
     def events(self) -> Iterator[JsonObject]:
         """What is known of each request."""
@@ -162,7 +206,11 @@ def read_run(folder: Path) -> StoredRun:
     """The run in a folder. Raises `SetupError` if there is none, or one of another format."""
     if not is_run(folder):
         raise SetupError(f"there is no run in {str(folder)!r}: a run's folder has a {MANIFEST}")
-    manifest = Manifest.from_json((folder / MANIFEST).read_text("utf-8"), repr(str(folder)))
+    try:
+        text = (folder / MANIFEST).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"the {MANIFEST} of {str(folder)!r} cannot be read: {error}") from None
+    manifest = Manifest.from_json(text, repr(str(folder)))
     seal = folder / SEAL
     if not seal.is_file():
         return StoredRun(folder, manifest, is_closed=False)
@@ -174,6 +222,8 @@ def _changed(folder: Path, seal: Path) -> Iterator[str]:
         files = json.loads(seal.read_text("utf-8"))["files"]
         hashes = files.items() if isinstance(files, Mapping) else ()
     except (ValueError, KeyError, TypeError):
+        hashes = ()
+    if MANIFEST not in dict(hashes):  # it seals nothing
         yield SEAL
         return
     for name, kept in hashes:

@@ -92,6 +92,8 @@ def break_even_of(cells: Sequence[Cell], pricing: Pricing) -> BreakEven:
     by_tokens = where(lambda cell: _difference(cell.static.tokens, cell.searched.tokens))
     by_cost = where(lambda cell: _difference(cell.static.cost(pricing), cell.searched.cost(pricing)))
     by_met = where(lambda cell: list(map(_less, *met_prices(cell, pricing))))
+    if not any(runs.met.total for cell in cells for runs in (cell.static, cell.searched)):
+        by_met = (Crossing(sizes[-1], "?"), Crossing(definitions[-1], "?"))
     return BreakEven(
         index=setting.arm.backend,
         mode=setting.arm.mode,

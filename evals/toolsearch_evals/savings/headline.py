@@ -107,6 +107,8 @@ def _fewer_or_more(saving: float) -> str:
 
 def _from(where: Crossing, sizes: tuple[float, float]) -> str:
     """From how many tools on; a bound is called one."""
+    if where.bound == "?":
+        return "that is not known"
     if where.bound == ">":
         return f"at no size up to {where.at:,.0f} tools"
     if where.bound:

@@ -20,11 +20,13 @@ __all__ = ["Crossing", "Resamples", "crossing", "middle", "resamples"]
 
 
 class Resamples:
-    """Seeded resamples of so many conversations."""
+    """Seeded resamples of so many conversations; none of a single one, which would show no doubt at all."""
 
     def __init__(self, many: int, seed: int = 0) -> None:
         rng, places = random.Random(seed), range(many)
-        self._draws: list[Any] = [itemgetter(*rng.choices(places, k=many), 0) for _ in range(RESAMPLES)]
+        self._draws: list[Any] = [
+            itemgetter(*rng.choices(places, k=many), 0) for _ in range(RESAMPLES if many > 1 else 0)
+        ]
         self._many = many
 
     def sums(self, values: Sequence[float]) -> list[float]:
@@ -39,8 +41,10 @@ def resamples(many: int) -> Resamples:
 
 
 def middle(values: Iterable[float]) -> tuple[float, float] | tuple[None, None]:
-    """The middle 95 % of what resamples gave; nothing if one of its ends is not finite."""
+    """The middle 95 % of what resamples gave; nothing if there are none, or one of its ends is not finite."""
     ordered = sorted(values)
+    if not ordered:
+        return None, None
     low, high = ordered[round(0.025 * len(ordered))], ordered[round(0.975 * len(ordered)) - 1]
     return (low, high) if math.isfinite(low) and math.isfinite(high) else (None, None)
 
@@ -51,11 +55,12 @@ class Crossing:
 
     `bound` is "" where it was measured, between two sizes of the sweep. It is "≤" where search is cheaper from the size
     `at` on, and costs the same at all smaller ones, if there are any; ">" where it is not cheaper at the largest size,
-    and `at` is that. An end of the interval is None where it lies beyond the sizes.
+    and `at` is that; "?" where nothing is known, since neither way has met a request. An end of the interval is None
+    where it lies beyond the sizes.
     """
 
     at: float
-    bound: Literal["", "≤", ">"]
+    bound: Literal["", "≤", ">", "?"]
     low: float | None = None
     high: float | None = None
 
@@ -66,6 +71,8 @@ class Crossing:
 
     def in_words(self, least: float, most: float) -> str:
         """As people read it: "29 [27, 31]", "≤ 5" or "> 673"; between the smallest and the largest size."""
+        if self.bound == "?":
+            return "–"
         if self.bound:
             return f"{self.bound} {self.at:,.0f}"
         low = f"≤ {least:,.0f}" if self.low is None else f"{self.low:,.0f}"
