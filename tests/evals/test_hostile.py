@@ -199,7 +199,7 @@ def test_one_unit_has_no_interval_and_one_case_tells_nothing_of_others() -> None
     assert (found.low, found.high) == (None, None)
     assert interval([0.5]) == (0.0, 1.0)
     tools = [{"name": name, "description": name} for name in ("fly", "swim")]
-    report = compare([Dataset("d", tuple(tools), (Case("1", "fly", (("fly",),)),))], "keyword", "keyword")
+    report = compare([Dataset("d", tuple(tools), (Case("1", "fly", (("fly",),)),))], "keyword", "regex")
     assert {(row["low"], row["high"]) for row in report.tables[0].rows} == {(-1.0, 1.0)}
 
 

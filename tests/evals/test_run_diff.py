@@ -100,7 +100,7 @@ def test_nothing_is_known_of_a_share_of_nothing() -> None:
     found = paired_difference([(0, 0), (0, 0)], [(1, 1), (0, 0)])
     assert (found.first, found.second, found.difference, found.low) == (None, 1, None, None)
     same = paired_difference([(1, 2)], [(1, 2)])
-    assert (same.difference, same.p, same.is_exact, same.low, same.high) == (0, 1, True, 0, 0)
+    assert (same.difference, same.p, same.is_exact, same.low, same.high) == (0, 1, True, None, None), "one unit"
 
 
 # ------------------------------------------------------------------------------------------------------------ ranking

@@ -8,12 +8,11 @@ loses no finished unit, and a run that goes on cuts off what was left of an unfi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import replace
-from math import isfinite
 from pathlib import Path
 from types import TracebackType
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from toolsearch import SetupError
 from toolsearch.support.json_types import JsonObject
@@ -113,7 +112,7 @@ class Run:
         self._known[unit] = result or {}
 
     def _write(self, name: str, line: JsonObject) -> None:
-        text = json.dumps(_finite(line), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(line, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         self._files[name].write(text.encode("utf-8", "backslashreplace") + b"\n")
 
     def stored(self) -> StoredRun:
@@ -182,12 +181,3 @@ def _require_unfinished(stored: StoredRun, manifest: Manifest, *, resume: bool) 
 
 def _told(different: dict[str, tuple[object, object]]) -> str:
     return "; ".join(f"its {name} was {then!r} and is {now!r}" for name, (now, then) in different.items())
-
-
-def _finite(value: Any) -> Any:
-    """The value without numbers that JSON does not know: a model may write NaN as an argument; it becomes "nan"."""
-    if isinstance(value, float):
-        return value if isfinite(value) else str(value)
-    if isinstance(value, Mapping):
-        return {key: _finite(each) for key, each in value.items()}
-    return [_finite(each) for each in value] if isinstance(value, list | tuple) else value
