@@ -28,7 +28,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A small savings report."""
     folder = tmp_path_factory.mktemp("report")
     arguments = "eval savings --sizes 5,10,20,60 --seeds 1 --conversations 2 --turns 1 --index keyword --mode append"
-    arguments += " --wire openai_chat --wire anthropic --out"
+    arguments += " --wire openai_chat --wire anthropic --cache cold --out"
     done = CliRunner().invoke(app, [*arguments.split(), str(folder)])
     assert done.exit_code == 0, done.output
     return folder / "report.html"
