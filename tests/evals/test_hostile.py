@@ -257,3 +257,9 @@ def test_a_refusal_of_tools_tells_no_key(monkeypatch: pytest.MonkeyPatch) -> Non
         ran = CliRunner().invoke(app, ["agent", "--model", "m", "--base-url", provider.url, "--whole", "--probe-only"])
     assert "refuses tools" in ran.output
     assert "geheim" not in ran.output
+
+
+def test_a_command_that_is_no_text_can_be_kept() -> None:
+    """An argument that is not UTF-8 comes with lone surrogates, which no file can hold."""
+    kept = command_text(["eval", "ranking", "--data", "caf\udce9"])
+    assert kept.encode("utf-8").startswith(b"eval ranking --data ")

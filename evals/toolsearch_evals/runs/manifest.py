@@ -21,6 +21,7 @@ import toolsearch
 from toolsearch import Catalog, SetupError
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.redaction import redacted
+from toolsearch.support.text import clean
 from toolsearch_evals.backends import label
 from toolsearch_evals.data.cases import Case, Dataset
 from toolsearch_evals.installed import package_of
@@ -187,7 +188,7 @@ def command_text(arguments: Iterable[str | Path]) -> str:
 
     Of an address the host is kept: a key may be anywhere in the rest, and nothing tells it from a path.
     """
-    return redacted(" ".join(map(_argument, arguments)))
+    return clean(redacted(" ".join(map(_argument, arguments))))
 
 
 def _argument(given: str | Path) -> str:
