@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -100,7 +100,7 @@ def _size(file: Path) -> int:
 
 
 @contextmanager
-def as_written(*runs: StoredRun) -> Iterator[None]:
+def as_written(*runs: StoredRun) -> Generator[None]:
     """Says that a run's files are not as this version writes them, where reading them fails for that.
 
     A run that this version has closed is as it was written: what fails there is a mistake of the program.
