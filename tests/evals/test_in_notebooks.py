@@ -15,6 +15,7 @@ import pytest
 from toolsearch import MissingExtra, SetupError
 from toolsearch_evals.reports import Card, Chart, ChartLine, Column, Report, ReportTable
 from toolsearch_evals.runs import Manifest, Run, StoredRun, read_run
+from toolsearch_evals.runs.reading import file_hash
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\" ' & \ud800"
 ROWS = [{"a": "x", "b": 0.25, "n": 1}, {"a": None, "b": 1, "n": 2, "late": "only here"}]
@@ -90,7 +91,8 @@ def test_a_run_shows_what_it_is_of_and_whether_it_is_closed(tmp_path: Path) -> N
     assert "ranking" in html
     assert "keyword" in html
     assert "not closed" in html
-    (tmp_path / "one" / "seal.json").write_text(json.dumps({"files": {"scores.jsonl": "0"}}), "utf-8")
+    sealed = {"manifest.json": file_hash(tmp_path / "one" / "manifest.json"), "scores.jsonl": "0"}
+    (tmp_path / "one" / "seal.json").write_text(json.dumps({"files": sealed}), "utf-8")
     html = read_run(tmp_path / "one")._repr_html_()
     assert "Changed after it was closed: scores.jsonl." in html
     assert "not closed" not in html

@@ -278,7 +278,8 @@ def test_ctrl_c_loses_nothing_and_a_resumed_run_ends_with_the_same_report(
 ) -> None:
     def toolsearch(*run: str) -> subprocess.Popen[str]:
         command = ["eval", "ranking", "--index", "slow", "--data", tickets, "--format", "json", "--run", *run]
-        program = [sys.executable, "-c", "from toolsearch.cli import main; main()", *command]
+        heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored in the background
+        program = [sys.executable, "-c", f"{heard}; from toolsearch.cli import main; main()", *command]
         pipe = subprocess.PIPE
         return subprocess.Popen(program, cwd=tmp_path, env=slow, stdout=pipe, stderr=pipe, encoding="utf-8")
 
