@@ -190,14 +190,12 @@ def _headline(
             f"{_share(sum(each['in vain'] for each in searches), len(searches))} ended in nothing."
         ),
         (
-            f"Of {counted(len(use.loaded), 'tool')} that searches loaded, "
-            f"{sum(not use.called[tool] and not use.failed[tool] for tool in use.loaded):,} were never called."
+            f"Searches loaded {counted(len(use.loaded), 'tool')}; never called: "
+            f"{sum(not use.called[tool] and not use.failed[tool] for tool in use.loaded):,}."
         ),
     ]
     if catalog is not None:
-        told.append(
-            f"Of {counted(len(catalog), 'tool')} in the catalog, {len(unseen):,} were never loaded by a search."
-        )
+        told.append(f"The catalog has {counted(len(catalog), 'tool')}; never loaded by a search: {len(unseen):,}.")
     return tuple(told)
 
 

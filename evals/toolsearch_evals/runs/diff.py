@@ -8,7 +8,7 @@ from dataclasses import asdict
 from typing import Any
 
 from toolsearch import SetupError
-from toolsearch_evals.reports.report import Column, Report, ReportTable, counted, shown
+from toolsearch_evals.reports.report import Column, Report, ReportTable, Unit, counted, shown
 from toolsearch_evals.runs.kinds import Outcome, RunKind
 from toolsearch_evals.runs.paired import EXACT, SWAPS, Sample, paired_difference
 from toolsearch_evals.runs.reading import StoredRun
@@ -115,7 +115,7 @@ def _told(before: str, after: str) -> str:
 
 
 def _row(
-    group: str, measure: str, unit: str, before: Mapping[str, Units], after: Mapping[str, Units]
+    group: str, measure: str, unit: Unit, before: Mapping[str, Units], after: Mapping[str, Units]
 ) -> dict[str, Any] | None:
     one, other = before.get(measure, {}), after.get(measure, {})
     units = [each for each in one if each in other]
@@ -124,9 +124,9 @@ def _row(
     found = paired_difference([one[each] for each in units], [other[each] for each in units])
     spread = None if found.low is None or found.high is None else (found.high - found.low) / 2
     values = {"first": found.first, "second": found.second, "difference": found.difference}
-    texts = {f"{name} shown": shown(value, unit) for name, value in values.items()}  # type: ignore[arg-type]
+    texts = {f"{name} shown": shown(value, unit) for name, value in values.items()}
     if spread is not None:
-        texts["difference shown"] += f" ±{shown(spread, unit)}"  # type: ignore[arg-type]
+        texts["difference shown"] += f" ±{shown(spread, unit)}"
     texts = {name: text.replace("-", "−") for name, text in texts.items()}
     same = found.n - found.rises - found.falls
     return {"group": group, "measure": measure, **asdict(found), "±": spread, "same": same, **texts}
