@@ -38,8 +38,8 @@ class Cell(NamedTuple):
 # One size, setting and pricing. "static" is with every tool sent; all figures are means over conversations, shares are
 # 0 … 1, and a cost is in units of one uncached input token. A met request bears what was paid for those that were not
 # met. "low" and "high" are the ends of a 95 % interval: of a bootstrap over the conversations, or Wilson's of a share.
-SavingsRow = TypedDict(
-    "SavingsRow",
+_Costs = TypedDict(
+    "_Costs",
     {
         "wire": str,
         "index": str,
@@ -74,18 +74,6 @@ SavingsRow = TypedDict(
         "met saving": float | None,
         "met saving low": float | None,
         "met saving high": float | None,
-        "requests to meet": int,
-        "success": float | None,
-        "success low": float | None,
-        "success high": float | None,
-        "user requests": int,
-        "success, user wording": float | None,
-        "success, user wording low": float | None,
-        "success, user wording high": float | None,
-        "agent requests": int,
-        "success, agent wording": float | None,
-        "success, agent wording low": float | None,
-        "success, agent wording high": float | None,
         "searches a turn": float | None,
         "requests": float | None,
         "static requests": float | None,
@@ -97,7 +85,6 @@ SavingsRow = TypedDict(
         "output": float,
     },
 )
-
 
 _Successes = TypedDict(
     "_Successes",
@@ -116,6 +103,10 @@ _Successes = TypedDict(
         "success, agent wording high": float | None,
     },
 )
+
+
+class SavingsRow(_Costs, _Successes):
+    """One size, wire and arm."""
 
 
 def cells_of(played: Mapping[Job, PlayedConversation]) -> dict[Setting, list[Cell]]:
