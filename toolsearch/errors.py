@@ -9,6 +9,7 @@ __all__ = [
     "AnswerError",
     "DefinitionError",
     "MissingExtra",
+    "NotExportable",
     "QueryError",
     "ReplyError",
     "SetupError",
@@ -38,6 +39,10 @@ class MissingExtra(SetupError, ImportError):
 
 class DefinitionError(ToolSearchError, ValueError):
     """A tool definition cannot be used. A catalog quarantines such a tool and keeps this message as the reason."""
+
+
+class NotExportable(DefinitionError):
+    """The schema of a tool cannot be expressed for a provider. A wire leaves the tool out of the request."""
 
 
 class UnknownTool(ToolSearchError, KeyError):

@@ -281,7 +281,8 @@ def test_nothing_that_looks_like_json_breaks_a_catalog_or_loses_the_good_ones(so
     for held in catalog:
         json.dumps(held.input_schema, allow_nan=False).encode()
         assert LEGAL.fullmatch(catalog.provider_name(held.id))
-        root, note = exported(held.input_schema)
+        sent = exported(held.input_schema, "openai")
+        root, note = sent.schema, sent.note
         assert root["type"] == "object"
         assert isinstance(root["properties"], dict)
         assert not root.keys() & {"anyOf", "oneOf", "allOf"}

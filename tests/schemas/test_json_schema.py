@@ -8,7 +8,7 @@ from jsonschema import Draft202012Validator
 
 from toolsearch import Catalog, DefinitionError, tool
 from toolsearch.schemas.argument_texts import argument_texts
-from toolsearch.schemas.export import exported
+from toolsearch.schemas.export import Exported, exported
 from toolsearch.schemas.json_schema import normalised
 from toolsearch.schemas.validation import ArgumentsError, validate_arguments
 
@@ -20,7 +20,7 @@ A = {"a": {"type": "string"}}
 def test_no_arguments_known_is_an_empty_object(schema: Any) -> None:
     """B02, B03: `properties` is always there, whatever was left out."""
     assert normalised(schema, "t") == {"type": "object", "properties": {}}
-    assert exported(normalised(schema, "t")) == ({"type": "object", "properties": {}}, "")
+    assert exported(normalised(schema, "t"), "openai") == Exported({"type": "object", "properties": {}})
 
 
 @pytest.mark.parametrize(("schema", "expected"), [
@@ -114,7 +114,8 @@ def test_combinators_at_the_root_are_folded(
 ) -> None:
     """B01 and siblings: oneOf, allOf, a reference, one inside another, branches that only require."""
     made = tool({"name": "load", "input_schema": {"type": "object", **schema}}).input_schema
-    root, told = exported(made)
+    sent = exported(made, "openai")
+    root, told = sent.schema, sent.note
     assert not root.keys() & {"anyOf", "oneOf", "allOf", "not", "$ref"}
     assert (root["type"], root["properties"], root.get("required", [])) == ("object", properties, required)
     assert told == note
@@ -133,10 +134,10 @@ def test_combinators_below_the_root_and_the_original_are_untouched() -> None:
     """B01."""
     schema = normalised({"properties": {"a": {"anyOf": [{"type": "string"}, {"type": "null"}]}}, "anyOf": [TEXT]}, "t")
     before = copy.deepcopy(schema)
-    root, _ = exported(schema)
+    root = exported(schema, "openai").schema
     assert root["properties"]["a"] == {"anyOf": [{"type": "string"}, {"type": "null"}]}
     assert schema == before
-    assert exported(schema) == exported(schema)
+    assert exported(schema, "openai") == exported(schema, "openai")
 
 
 @pytest.mark.parametrize("branch", [5, "x", None, [], {"properties": 5}, {"required": 5}, {"anyOf": 7}, {"$ref": "#"},
@@ -144,7 +145,7 @@ def test_combinators_below_the_root_and_the_original_are_untouched() -> None:
 def test_a_broken_branch_does_not_break_the_export(branch: Any) -> None:
     catalog = Catalog([{"name": "t", "input_schema": {"type": "object", "anyOf": [branch, TEXT]}}])
     for held in catalog:
-        assert exported(held.input_schema)[0]["properties"]["text"] == {"type": "string"}
+        assert exported(held.input_schema, "openai").schema["properties"]["text"] == {"type": "string"}
 
 
 def test_the_texts_of_arguments_are_found_at_every_depth() -> None:
@@ -172,7 +173,7 @@ def test_a_reference_into_a_folded_branch_is_replaced_by_what_it_meant() -> None
         "$defs": {"T": {"type": "string"}},
         "anyOf": [{"properties": {"n": {"type": "integer"}}, "required": ["n"]}, {"required": ["m"]}],
     }
-    root, _ = exported(schema)
+    root = exported(schema, "openai").schema
     assert root["properties"]["m"] == {"type": "integer"}
     assert root["properties"]["t"] == {"$ref": "#/$defs/T"}
 
@@ -182,5 +183,5 @@ def test_B01_branches_that_share_theirs_many_times_over_are_folded_once(keyword:
     """B01, sibling: 8 to the power of 7 ways from the root to one object, which are too many to go."""
     steps = {f"e{n}": {keyword: [{"$ref": f"#/$defs/e{n + 1}"}] * 8} for n in range(7)}
     schema = {keyword: [{"$ref": "#/$defs/e0"}], "$defs": {**steps, "e7": {"properties": A, "required": ["a"]}}}
-    made, _ = exported(normalised(schema, "t"))
+    made = exported(normalised(schema, "t"), "openai").schema
     assert (made["properties"], keyword in made) == (A, False)

@@ -58,7 +58,7 @@ def schemas(count: int, seed: int) -> Outcome:
 def _try(root: dict[str, Any], arguments: dict[str, Any], rng: random.Random, figures: Counter[str]) -> None:
     try:
         schema = dict(tool({"name": "t", "input_schema": root}).input_schema)
-        sent, _ = exported(schema)
+        sent = exported(schema, "openai").schema
     except DefinitionError:
         figures["quarantined"] += 1
         return

@@ -101,7 +101,10 @@ class Telegraph:
     """A wire."""
 
     def tools_for(self, session: ShowsTools) -> list[dict[str, Any]]:
-        return [{"name": shown.name, "takes": exported(shown.tool.input_schema)[0]} for shown in session.tools()]
+        return [
+            {"name": shown.name, "takes": exported(shown.tool.input_schema, "openai").schema}
+            for shown in session.tools()
+        ]
 
     def message_from(self, reply: dict[str, Any]) -> dict[str, Any]:
         return reply

@@ -12,13 +12,13 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 from toolsearch.errors import DefinitionError
 from toolsearch.schemas.references import COMBINATORS, pointed_at, resolve
 from toolsearch.support.json_types import JsonObject
 
-__all__ = ["check_export", "exported", "shortened"]
+__all__ = ["Exported", "Target", "check_export", "exported", "shortened"]
 
 log = logging.getLogger("toolsearch")
 
@@ -27,6 +27,24 @@ _DEEPEST = 32  # combinators inside combinators that are folded
 _INLINE = 200  # characters: a target without references that is no longer stands in the place of a reference to it
 _CHOICES, _CHOICE_CHARACTERS = 10, 1_000  # in the sentence about what was lost
 _NOWHERE = object()
+
+
+Target = Literal["openai", "openai_strict", "anthropic", "gemini", "ollama"]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A schema as one kind of provider accepts it.
+
+    `renamed` maps the names of arguments that are sent to the names that the tool knows, where they differ; it is the
+    same for every target. `losses` are sentences on what of the original is not sent, for people. `note` is the one
+    that the model needs; it goes behind the tool's description ("" if there is none).
+    """
+
+    schema: dict[str, Any]
+    renamed: Mapping[str, str] = field(default_factory=dict)
+    losses: tuple[str, ...] = ()
+    note: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,12 +58,15 @@ class _Folded:
 _NOTHING = _Folded({}, ())
 
 
-def exported(schema: JsonObject) -> tuple[dict[str, Any], str]:
-    """The schema without what providers refuse at its root, and a sentence on what that lost ("" if nothing).
+def exported(schema: JsonObject, target: Target) -> Exported:
+    """The schema as a target accepts it; the original is not changed.
 
-    Combinators at the root are folded: the union of the properties, the intersection of what every branch requires.
+    "openai" is Chat Completions, Responses, and all who speak them; "gemini" is its `parametersJsonSchema`. Combinators
+    at the root are folded: the union of the properties, the intersection of what every branch requires. Raises
+    `NotExportable` for a schema that cannot be expressed: leave its tool out of the request.
     """
-    return _exported(schema, _Folding(schema))
+    made, note = _exported(schema, _Folding(schema))
+    return Exported(made, losses=(note,) if note else (), note=note)
 
 
 def check_export(schema: JsonObject, tool: str) -> None:

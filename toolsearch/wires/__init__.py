@@ -9,6 +9,7 @@ Each has `tools_for(session)`, `message_from(reply)`, `calls_in(reply)` and `res
 `toolsearch.protocols.Wire`. The names below are for a wire of your own:
 
     exported, shortened          the schema and the description of a tool, as providers accept them
+    definitions, Exported        the definitions of all tools; a schema with what was changed in it
     distinct_ids, legal_name     ids and names that providers accept
     fields_of, answered_calls    a reply as a dict; calls and results, checked
     clean, clean_json            text and JSON that can be sent
@@ -17,15 +18,17 @@ Each has `tools_for(session)`, `message_from(reply)`, `calls_in(reply)` and `res
 """
 
 from toolsearch.calls.parts import shown_image
-from toolsearch.schemas.export import exported, shortened
+from toolsearch.schemas.export import Exported, exported, shortened
 from toolsearch.support.text import clean, clean_json, legal_name
-from toolsearch.wires.shared import Pieces, answered_calls, distinct_ids, fields_of, read_answer
+from toolsearch.wires.shared import Pieces, answered_calls, definitions, distinct_ids, fields_of, read_answer
 
 __all__ = [
+    "Exported",
     "Pieces",
     "answered_calls",
     "clean",
     "clean_json",
+    "definitions",
     "distinct_ids",
     "exported",
     "fields_of",

@@ -29,7 +29,7 @@ from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import LEVELS, clean, is_deeper, legal_name, plain_json
 from toolsearch.wires._message_pieces import MessagePieces
 from toolsearch.wires._reading import count_in, reply_error
-from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of, read_answer
+from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer
 
 __all__ = [
     "MessagesClient",
@@ -53,17 +53,17 @@ def tools_for(session: ShowsTools, *, description_characters: int | None = None)
     """The `tools` of the next request. Earlier entries keep their bytes and places; found tools come at the end."""
     checks.having("session", session, "a Session, as ToolSearch(…).session() gives", "tools")
     checks.whole("description_characters", description_characters, 100, none="for no limit")
-    return [definition(shown, description_characters) for shown in session.tools()]
+    return definitions(session.tools(), lambda shown: definition(shown, description_characters))
 
 
 def definition(shown: Shown, description_characters: int | None = None) -> dict[str, Any]:
     """One tool in this format; with a limit, a description that is too long is cut, and says so at its end."""
-    schema, note = exported(shown.tool.input_schema)
-    text = " ".join(filter(None, (shown.tool.description or shown.tool.fallback_description, note)))
+    made = exported(shown.tool.input_schema, "anthropic")
+    text = " ".join(filter(None, (shown.tool.description or shown.tool.fallback_description, made.note)))
     return {
         "name": shown.name,
         "description": shortened(text, description_characters, shown.tool.id),
-        "input_schema": schema,
+        "input_schema": made.schema,
     }
 
 
@@ -150,7 +150,7 @@ class MessagesModel:
         if request.system:
             arguments["system"] = clean(request.system)
         if request.tools:
-            arguments["tools"] = [definition(shown) for shown in request.tools]
+            arguments["tools"] = definitions(request.tools, definition)
         if self.stream:
             arguments["stream"] = True
         arguments |= self.options | dict(request.options)

@@ -29,7 +29,7 @@ from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import LEVELS, clean, is_deeper, legal_name, plain_json
 from toolsearch.wires._chat_pieces import ChatPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
-from toolsearch.wires.shared import answered_calls, distinct_ids, fields_of, read_answer
+from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer
 
 __all__ = [
     "ChatClient",
@@ -58,15 +58,15 @@ def tools_for(session: ShowsTools, *, description_characters: int = DESCRIPTION_
     """The `tools` of the next request. Earlier entries keep their bytes and places; found tools come at the end."""
     checks.having("session", session, "a Session, as ToolSearch(…).session() gives", "tools")
     checks.whole("description_characters", description_characters, 100, none="for no limit")
-    return [definition(shown, description_characters) for shown in session.tools()]
+    return definitions(session.tools(), lambda shown: definition(shown, description_characters))
 
 
 def definition(shown: Shown, description_characters: int = DESCRIPTION_CHARACTERS) -> dict[str, Any]:
     """One tool in this format. A description that is too long is cut, and says so at its end."""
-    schema, note = exported(shown.tool.input_schema)
-    text = " ".join(filter(None, (shown.tool.description or shown.tool.fallback_description, note)))
+    made = exported(shown.tool.input_schema, "openai")
+    text = " ".join(filter(None, (shown.tool.description or shown.tool.fallback_description, made.note)))
     description = shortened(text, description_characters, shown.tool.id)
-    return {"type": "function", "function": {"name": shown.name, "description": description, "parameters": schema}}
+    return {"type": "function", "function": {"name": shown.name, "description": description, "parameters": made.schema}}
 
 
 def message_from(reply: object) -> dict[str, Any]:
@@ -163,8 +163,8 @@ class ChatModel:
         """The arguments of `chat.completions.create`."""
         messages = messages_for(request.transcript, request.system)
         arguments: dict[str, Any] = {"model": self.name, "messages": messages}
-        if request.tools:
-            arguments["tools"] = [definition(shown) for shown in request.tools]
+        if tools := definitions(request.tools, definition):
+            arguments["tools"] = tools
         if request.schema is not None:
             arguments["response_format"] = {
                 "type": "json_schema",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import logging
 import weakref
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, closing, nullcontext
 from dataclasses import replace
+from functools import lru_cache
 from typing import Any, Protocol
 
 from toolsearch.calls import ToolCall, ToolResult
+from toolsearch.catalog.tools import Shown
+from toolsearch.errors import NotExportable
 from toolsearch.events.facts import Reply, TextDelta
 from toolsearch.protocols import AsyncReplyStream, ReplyStream
 from toolsearch.support import checks
@@ -18,7 +22,25 @@ from toolsearch.support.checks import wrong
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import NOTHING, clean
 
-__all__ = ["Pieces", "answered_calls", "distinct_ids", "fields_of", "read_answer"]
+__all__ = ["Pieces", "answered_calls", "definitions", "distinct_ids", "fields_of", "read_answer"]
+
+log = logging.getLogger("toolsearch")
+
+
+def definitions(tools: Iterable[Shown], definition: Callable[[Shown], dict[str, Any]]) -> list[dict[str, Any]]:
+    """The definition of each tool, in order. A tool that cannot be expressed is left out; the log says so once."""
+    made = []
+    for shown in tools:
+        try:
+            made.append(definition(shown))
+        except NotExportable as error:
+            _warn_once(shown.tool.id, str(error))
+    return made
+
+
+@lru_cache(maxsize=4096)
+def _warn_once(tool: str, why: str) -> None:
+    log.warning("the tool %r is left out of all requests: %s", tool, why)
 
 
 def answered_calls(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[tuple[ToolCall, ToolResult]]:

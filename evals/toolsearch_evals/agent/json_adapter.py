@@ -70,7 +70,8 @@ def _schema(tools: tuple[Shown, ...]) -> JsonObject:
     answer = _form([ANSWER], {"type": "object", "properties": {}, "additionalProperties": False})
     if len(tools) > OWN_ARGUMENTS:
         return {"type": "object", "anyOf": [answer, _form([shown.name for shown in tools], {"type": "object"})]}
-    return {"type": "object", "anyOf": [answer, *(_form([s.name], exported(s.tool.input_schema)[0]) for s in tools)]}
+    forms = [_form([shown.name], exported(shown.tool.input_schema, "openai").schema) for shown in tools]
+    return {"type": "object", "anyOf": [answer, *forms]}
 
 
 def _form(names: list[str], arguments: object) -> JsonObject:
