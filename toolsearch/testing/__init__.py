@@ -1,6 +1,7 @@
 """Public test doubles, and the kits that prove a plug, such as `check_index(MyIndex)`.
 
 doubles        FixedIndex and ScriptedModel, for tests of what is around an index or a model
+loopback       LoopbackProvider, a provider on this machine whose replies are written down
 index_checks   check_index          store_checks   check_store
 layer_checks   check_layer          wire_checks    check_wire
 promises       BrokenPromise, which every kit raises
@@ -14,13 +15,16 @@ how to see it.
 from toolsearch.testing.doubles import FixedIndex, ScriptedModel
 from toolsearch.testing.index_checks import check_index
 from toolsearch.testing.layer_checks import check_layer
+from toolsearch.testing.loopback import Failure, LoopbackProvider
 from toolsearch.testing.promises import BrokenPromise
 from toolsearch.testing.store_checks import check_store
 from toolsearch.testing.wire_checks import check_wire
 
 __all__ = [
     "BrokenPromise",
+    "Failure",
     "FixedIndex",
+    "LoopbackProvider",
     "ScriptedModel",
     "check_index",
     "check_layer",
