@@ -44,7 +44,7 @@ MAY_IMPORT = {
     "testing":       "toolsearch loop tool_search wires session search protocols events catalog calls support errors",
     "cli":           "toolsearch catalog support",
     "__main__":      "cli",
-    "frameworks":    "toolsearch protocols events",
+    "frameworks":    "toolsearch",
     "mcp":           "toolsearch protocols events",
     # the other packages
     "toolsearch_indexes":  "search protocols catalog schemas tokens support errors",
@@ -58,10 +58,11 @@ ALONE = {
     "layers": {"_narration", "_recorded", "_defaults", "_shared"},
     "stores": {"entries"},
     "wires": {"shared", "_reading", "_fragments", "_chat_pieces", "_message_pieces"},
+    "frameworks": {"running", "sources"},
 }
 
 # The shape of the house, so that it cannot grow back: a room is a package, or a module that lies flat in `toolsearch/`.
-MOST_ROOMS, MOST_LEVELS, MOST_EDGES, MOST_FLAT = 25, 13, 120, 11
+MOST_ROOMS, MOST_LEVELS, MOST_EDGES, MOST_FLAT = 26, 13, 120, 11
 MOST_LINES, MOST_FUNCTION_LINES, MOST_OF_NINE_IN_TEN = 400, 60, 324
 
 
@@ -232,6 +233,8 @@ def test_the_core_needs_only_pydantic_and_the_standard_library_at_import(module:
         "toolsearch.cli.tool_files",
     ):  # imported by `cli.main` alone, which names the extra when it cannot be
         return
+    if module.startswith("toolsearch.frameworks.") and not module.endswith((".running", ".sources")):
+        return  # an adapter, imported by a program that has its framework; without it the error names the extra
     for line, name in imports(MODULES[module], inside_functions=False):
         top = name.partition(".")[0]
         assert top in sys.stdlib_module_names or top in ("pydantic", "pydantic_core", "toolsearch"), (

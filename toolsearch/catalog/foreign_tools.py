@@ -17,6 +17,9 @@ from toolsearch.catalog.functions import Function, without_titles
 
 __all__ = ["ForeignTool", "is_foreign", "own_function", "read_foreign"]
 
+ASKS = {"readOnlyHint": False, "requiresApproval": True}
+"""The hints of a tool before each call of which its framework asks a person. So do the adapters in `frameworks`."""
+
 
 @dataclass(frozen=True)
 class ForeignTool:
@@ -127,7 +130,7 @@ def _read_pydantic_ai(source: Any) -> ForeignTool:
     """A `Tool`. Its function is read as any other; one that takes a run context only its own agent can call."""
     options: dict[str, object] = {"name": source.name, "description": source.description}
     if getattr(source, "requires_approval", False) is True:
-        options["kind"] = "action"
+        options["annotations"] = ASKS
     if getattr(source, "sequential", False) is True:
         options["alone"] = True
     if source.takes_ctx:
@@ -142,7 +145,7 @@ def _read_pydantic_ai_definition(source: Any) -> ForeignTool:
     """A `ToolDefinition`, whose `kind` is not ours; one that is unapproved asks a person."""
     options: dict[str, object] = {"name": source.name, "description": source.description}
     if source.kind == "unapproved":
-        options["kind"] = "action"
+        options["annotations"] = ASKS
     if getattr(source, "sequential", False) is True:
         options["alone"] = True
     return ForeignTool(options, source.parameters_json_schema)
@@ -196,7 +199,7 @@ def _read_llama_index(source: Any) -> ForeignTool:
 def _read_openai_agents(source: Any) -> ForeignTool:
     options: dict[str, object] = {"name": source.name, "description": source.description}
     if getattr(source, "needs_approval", False) is not False:
-        options["kind"] = "action"
+        options["annotations"] = ASKS
     wrapped = getattr(source, "__wrapped__", None)
     if callable(wrapped) and not _takes_agents_context(wrapped):
         function = Function(wrapped)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, TypeAlias
 
+from toolsearch import ToolSearch
 from toolsearch.catalog.tools import tool
 from toolsearch.errors import SetupError, ToolSearchError
 from toolsearch.events.facts import Event, Noted, ToolWaiting
@@ -18,7 +19,6 @@ from toolsearch.protocols import JournalStore, Layer, RoundSteps, ToolAnswer
 from toolsearch.support.json_types import JsonObject
 from toolsearch.testing.doubles import FixedIndex, ScriptedModel, ScriptedReply, ScriptedStep
 from toolsearch.testing.promises import BrokenPromise, require
-from toolsearch.tool_search import ToolSearch
 
 __all__ = [
     "Asker", "Journals", "Probe", "ProviderDown", "Request", "Way", "facts_of", "long_reply", "make_agent", "notes_of",

@@ -10,18 +10,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mappin
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeAlias
 
+from toolsearch import Session, ToolSearch
 from toolsearch.calls import ImagePart, Status, TextPart, ToolCall, ToolResult
 from toolsearch.calls.parts import text_of_parts
 from toolsearch.events.facts import Reply, TextDelta, UserSaid
 from toolsearch.events.requests import CallModel, Finished
 from toolsearch.loop.agent import Agent
 from toolsearch.protocols import Model, Wire
-from toolsearch.session.session import Session
 from toolsearch.support.checks import shown
 from toolsearch.support.json_types import JsonObject
 from toolsearch.testing.doubles import FixedIndex
 from toolsearch.testing.promises import guarded, is_sendable, require
-from toolsearch.tool_search import ToolSearch
 
 __all__ = ["check_reading", "check_wire"]
 

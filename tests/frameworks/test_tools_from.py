@@ -1,0 +1,105 @@
+"""tools_from: the tools of any framework's objects, with their functions bound."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from toolsearch import Catalog, SetupError, Tool, ToolCall, ToolSearch, tool
+from toolsearch.frameworks import tools_from
+
+
+def rotate_key(name: str) -> str:
+    """Replace an API key by a new one."""
+    return f"rotated {name}"
+
+
+def names(*sources: object) -> list[str]:
+    return [each.name for each in Catalog(tools_from(*sources))]
+
+
+def answered(sources: object, name: str = "rotate_key", **arguments: Any) -> Any:
+    session = ToolSearch(tools_from(sources), mode="static").session()
+    session.tools()
+    return session.handle(ToolCall("c1", name, arguments or {"name": "billing"}))
+
+
+def test_functions_definitions_and_lists_of_them_pass_as_they_are() -> None:
+    definition = {"name": "find", "description": "Find it.", "parameters": {"type": "object", "properties": {}}}
+    assert names(rotate_key, [definition, (tool(rotate_key, name="again"),)]) == ["rotate_key", "find", "again"]
+    assert names({"a": rotate_key}) == ["rotate_key"]
+
+
+def test_what_is_no_tool_is_left_to_the_catalog() -> None:
+    catalog = Catalog(tools_from(rotate_key, {"name": "bad", "parameters": 3}, {"type": "web_search", "name": "web"}))
+    assert [each.name for each in catalog] == ["rotate_key"]
+    assert len(catalog.quarantined) == 2
+
+
+class Toolkit:
+    def get_tools(self) -> list[Any]:
+        return [rotate_key]
+
+
+class RemoteToolset:
+    async def get_tools(self, ctx: object) -> dict[str, Any]:
+        return {}
+
+
+def test_what_holds_tools_is_opened() -> None:
+    assert names(Toolkit()) == ["rotate_key"]
+    assert names(SimpleNamespace(name="an agent", tools=[rotate_key])) == ["rotate_key"]
+    assert names(SimpleNamespace(toolsets=[SimpleNamespace(tools={"rotate_key": rotate_key})])) == ["rotate_key"]
+
+
+def test_a_toolset_that_needs_a_running_agent_says_what_to_pass() -> None:
+    with pytest.raises(SetupError, match="RemoteToolset gives its tools only in a running agent: pass"):
+        tools_from(RemoteToolset())
+
+
+def test_pydantic_ai() -> None:
+    pytest.importorskip("pydantic_ai", reason="pip install 'toolsearch-kit[pydantic-ai]'")
+    from pydantic_ai import Agent, RunContext
+    from pydantic_ai import Tool as PydanticTool
+    from pydantic_ai.toolsets import FunctionToolset
+
+    def needs_context(ctx: RunContext[str], name: str) -> str:
+        """Replace a key."""
+        return name
+
+    agent = Agent("test", tools=[rotate_key], toolsets=[FunctionToolset([PydanticTool(needs_context)])])
+    assert names(agent) == ["rotate_key", "needs_context"]
+    assert answered(agent).content == "rotated billing"
+    result = answered(PydanticTool(needs_context), "needs_context")
+    assert result.status == "failed"  # an async function; in the adapter it is awaited
+
+
+def test_langchain() -> None:
+    pytest.importorskip("langchain", reason="pip install 'toolsearch-kit[langchain]'")
+    from langchain.tools import ToolRuntime
+    from langchain_core.tools import tool as langchain_tool
+    from langgraph.prebuilt import ToolNode
+
+    @langchain_tool
+    def needs_runtime(name: str, runtime: ToolRuntime) -> str:
+        """Replace a key."""
+        return name
+
+    node = ToolNode([langchain_tool(rotate_key), needs_runtime])
+    assert names(node) == ["rotate_key", "needs_runtime"]
+    assert answered(node).content == "rotated billing"
+    outside = answered(node, "needs_runtime")
+    assert outside.status == "failed"
+    assert "takes the context of LangGraph, so it runs only in an agent of that framework" in outside.content
+
+
+def test_openai_agents() -> None:
+    agents = pytest.importorskip("agents", reason="pip install 'toolsearch-kit[openai-agents]'")
+    agent = agents.Agent("lead", tools=[agents.function_tool(rotate_key, needs_approval=True), agents.WebSearchTool()])
+    catalog = Catalog(tools_from(agent))
+    held: list[Tool] = list(catalog)
+    assert [each.name for each in held] == ["rotate_key"]
+    assert held[0].kind == "action"
+    assert held[0].annotations["requiresApproval"] is True
+    assert "web_search" in catalog.quarantined[0].reason
+    assert answered(agents.function_tool(rotate_key)).content == "rotated billing"

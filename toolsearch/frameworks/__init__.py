@@ -1,0 +1,12 @@
+"""Tool search inside other agent frameworks: each module is a thin adapter between one of them and a `ToolSearch`.
+
+    pydantic_ai    pydantic-ai: a strategy for its own ToolSearch, and a toolset
+    sources        tools_from: the tools that any framework's objects hold
+    running        what the adapters share: the context of a call, and calls that a person approves
+
+An adapter imports its framework when it is imported itself; without it, the error has the install line.
+"""
+
+from toolsearch.frameworks.sources import tools_from
+
+__all__ = ["tools_from"]
