@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from toolsearch.calls import Caller, ToolCall, ToolContext, ToolResult
+    from toolsearch.calls import Caller, NativeDelivery, ToolCall, ToolContext, ToolResult
     from toolsearch.catalog.tools import Shown, Tool
     from toolsearch.events.facts import Event, Reply, ReplyDiscarded, TextDelta, ToolWaiting
     from toolsearch.events.requests import Call, CallModel, Finished, Paused, Round, Run
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 __all__ = [
     "AnswersById", "AsyncCallable", "AsyncReplyStream", "BufferingLayer", "Do", "Encoder", "GateLayer",
     "InMemoryStore", "JournalStore", "Layer", "LeasingStore", "Matched", "MemoryTexts", "Model", "ModelAnswer",
-    "ModelLayer", "ModelSteps", "NamedLayer", "NamedModel", "Observer", "PersistentIndex", "Ranking", "Record",
-    "RedactingLayer", "ReplyFilter", "ReplyStream", "RoundLayer", "RoundSteps", "RunLayer", "RunSteps",
+    "ModelLayer", "ModelSteps", "NamedLayer", "NamedModel", "NativeModel", "Observer", "PersistentIndex", "Ranking",
+    "Record", "RedactingLayer", "ReplyFilter", "ReplyStream", "RoundLayer", "RoundSteps", "RunLayer", "RunSteps",
     "SchemaModel", "Scored", "ServerVisibility", "ShowsTools", "Sleep", "StoreLayer", "StreamingLayer", "ToolAnswer",
     "ToolIndex", "ToolLayer", "ToolRunner", "ToolSteps", "VersionedVisibility", "Visibility", "Wire", "Within",
 ]  # fmt: skip
@@ -128,7 +128,6 @@ class Encoder(Protocol):
     def width(self) -> int: ...
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """A row for each text, (len(texts), width), float32. `query` is True for texts to search with."""
-        ...
 
 
 # -- what a program decides --------------------------------------------------------------------------------------
@@ -173,10 +172,7 @@ class Sleep:
 
 @dataclass(frozen=True, slots=True)
 class Do:
-    """To call a function; after `seconds` its answer is ignored and `TimeoutError` is raised.
-
-    If a layer limits the turn, the function gets at most `share` of the time left, so that enough remains to go on.
-    """
+    """To call a function; `TimeoutError` after `seconds`, or after this `share` of the time left of a limited turn."""
 
     function: Callable[[], Any]
     seconds: float | None = None
@@ -317,6 +313,13 @@ class NamedModel(Protocol):
     def name(self) -> str: ...
 
 
+class NativeModel(Protocol):
+    """Optional, for a model or a wire: how it brings found tools to the model by itself; None if it does not."""
+
+    @property
+    def native(self) -> NativeDelivery | None: ...
+
+
 class SchemaModel(Protocol):
     """Optional: with `takes_schema = True` the provider enforces `CallModel.schema`; other models read it as text."""
 
@@ -338,19 +341,15 @@ class Wire(Protocol):
 
     def tools_for(self, session: ShowsTools, /) -> list[dict[str, Any]]:
         """The `tools` of the next request."""
-        ...
 
     def message_from(self, reply: Any, /) -> dict[str, Any]:
         """The assistant's message of a reply, to send back with the history."""
-        ...
 
     def calls_in(self, reply: Any, /) -> list[ToolCall]:
         """The calls of a reply, in the model's order."""
-        ...
 
     def results_for(self, answered: Iterable[tuple[ToolCall, ToolResult]], /) -> list[dict[str, Any]]:
         """The messages that carry the results back."""
-        ...
 
 
 # -- stores ------------------------------------------------------------------------------------------------------

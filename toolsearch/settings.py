@@ -22,7 +22,7 @@ log = logging.getLogger("toolsearch")
 SURE_FROM, NOTHING_BELOW = 0.8, 0.2  # probabilities: see the settings of these names
 PRESELECTED, IN_DIRECTORY = 3, 200  # tools, with "auto": see the settings `preselect` and `directory`
 
-Mode = Literal["auto", "static", "append", "bridge"]
+Mode = Literal["auto", "static", "append", "bridge", "native"]
 ExampleSource = Literal["author", "enriched", "learned"]
 _Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
@@ -66,7 +66,8 @@ class Settings(BaseModel):
     """The search backend, by the name of its entry point. "auto": "hybrid" with the extra `vector`, else "keyword"."""
     mode: Mode = "append"
     """How found tools reach the model: "append" to the tools, "bridge" (a fixed `call_tool`), "static" (all tools at
-    once, no search), or "auto": static while the catalog is small."""
+    once, no search), "native" (where the wire can: found tools come in the answers, and `tools` keeps its bytes), or
+    "auto": static while the catalog is small."""
     auto_tools: Annotated[int, Field(ge=0)] = 10
     """With "auto", fewer tools than this are static."""
     auto_tokens: Annotated[int, Field(ge=0)] = 2_500

@@ -130,21 +130,24 @@ class ToolSearch:
         """
         return self.index.wait(seconds) if checks.offers(self.index, BackgroundIndex) else True
 
-    def session(self, conversation_id: str | None = None, *, caller: Caller | None = None) -> Session:
+    def session(
+        self, conversation_id: str | None = None, *, caller: Caller | None = None, wire: object = None
+    ) -> Session:
         """The session of a conversation, created at the first call; without an id, a new private one.
 
         It is for a loop of your own; an `Agent` keeps the sessions of its conversations. Raises `StateError` if the
-        session belongs to another user or tenant. The caller's latest roles apply.
+        session belongs to another user or tenant. The caller's latest roles apply. `wire` is the module, or the model,
+        that the requests are made with: whether it delivers natively decides how found tools reach the model.
         """
-        return self.registry.open(conversation_id, caller)
+        return self.registry.open(conversation_id, caller, wire)
 
-    def restore(self, state: JsonObject | str, *, caller: Caller | None = None) -> Session:
+    def restore(self, state: JsonObject | str, *, caller: Caller | None = None, wire: object = None) -> Session:
         """A session from what `Session.export` returned; it replaces a live one with the same id.
 
         The state is trusted: never take it from a client. Raises `StateError` if it is not an exported session, or
         belongs to another user or tenant.
         """
-        return self.registry.restore(state, caller)
+        return self.registry.restore(state, caller, wire)
 
     def end_session(self, conversation_id: str) -> bool:
         """Forgets a session, or a conversation of an agent without a store; returns whether there was one.

@@ -126,10 +126,13 @@ def test_the_stored_form_is_this_one() -> None:
     assert read_events([stored(reply), stored(ToolStarted("c1"))]) == [reply, ToolStarted("c1")]
 
 
+DEFINITION = {"id": "s/n", "name": "n", "description": "d", "schema": {"type": "object"}, "server": "s"}
+
 # Every fact with a value in every field that is not its default: what a journal of format 1 may hold.
 FORMAT_1: list[dict[str, Any]] = [
     {"v": 1, "fact": "RunBegan", "run": "r", "at": 1.5, "user": "ana", "tenant": "acme"},
-    {"v": 1, "fact": "UserSaid", "text": "hi", "parts": [{"type": "image"}], "at": 1.5},
+    {"v": 1, "fact": "UserSaid", "text": "hi", "parts": [{"type": "image"}], "at": 1.5,
+     "definitions": [DEFINITION]},
     {
         "v": 1, "fact": "ModelReplied", "text": "t", "reasoning": "r", "raw": {"role": "assistant"}, "wire": "w",
         "model": "m", "stop": "s", "value": 7, "at": 1.5,
@@ -148,7 +151,8 @@ FORMAT_1: list[dict[str, Any]] = [
     {"v": 1, "fact": "ToolStarted", "call_id": "c", "at": 1.5},
     {"v": 1, "fact": "ToolsFound", "call_id": "c", "loaded": ["a"], "unloaded": ["b"], "session": {"format": 1},
      "changes": {"after": 4}},
-    {"v": 1, "fact": "ToolsRevealed", "loaded": ["a"], "session": {"format": 1}, "changes": {"after": 4}, "said": "a"},
+    {"v": 1, "fact": "ToolsRevealed", "loaded": ["a"], "session": {"format": 1}, "changes": {"after": 4}, "said": "a",
+     "definitions": [DEFINITION]},
     {"v": 1, "fact": "ToolsUnloaded", "unloaded": ["a"], "told": ["a has changed"], "session": {"format": 1},
      "changes": {"after": 4}},
     {
@@ -161,6 +165,7 @@ FORMAT_1: list[dict[str, Any]] = [
              "description": "d"},
             {"type": "json", "value": {"n": 1}},
         ],
+        "definitions": [DEFINITION],
     },
     {
         "v": 1, "fact": "ToolWaiting", "call_id": "c", "kind": "question", "question": "q", "by": "layer",

@@ -4,8 +4,10 @@ values    a call, its result, the caller, and what a running tool may know about
 parts     what a result consists of: text, images, sound, resources, JSON
 returned  what a tool returned, as its result
 answers   the answers of the library itself, within one bound
+loaded_tools  definitions that reach the model in the middle of a conversation, and what a wire can do about them
 """
 
+from toolsearch.calls.loaded_tools import LoadedTool, NativeDelivery, native_of
 from toolsearch.calls.parts import AudioPart, ImagePart, JsonPart, Part, ResourcePart, TextPart
 from toolsearch.calls.values import (
     STATUSES,
@@ -24,6 +26,8 @@ __all__ = [
     "Caller",
     "ImagePart",
     "JsonPart",
+    "LoadedTool",
+    "NativeDelivery",
     "Part",
     "ResourcePart",
     "Status",
@@ -33,4 +37,5 @@ __all__ = [
     "ToolResult",
     "actor_of",
     "check_caller",
+    "native_of",
 ]

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from toolsearch.calls.loaded_tools import LoadedTool
 from toolsearch.calls.parts import Part
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
@@ -71,6 +72,7 @@ class ToolResult:
     `data` is what the tool returned, or the exception that it raised. `parts` are the text, images, sound, resources
     and JSON of a result that has parts; then `content` is their text, with a placeholder for what is not text. `found`
     has the tools that this answer made callable from the next request on: the id of each, and the name to call it by.
+    In the mode "native" `loaded` has those of their definitions that a wire puts where the answer stands.
     """
 
     call_id: str
@@ -80,6 +82,7 @@ class ToolResult:
     data: Any = field(default=None, compare=False)
     parts: tuple[Part, ...] = ()
     found: Mapping[str, str] = field(default_factory=dict, hash=False)
+    loaded: tuple[LoadedTool, ...] = ()
 
     @property
     def ok(self) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import Any, Unpack, overload
 
+from toolsearch.calls import LoadedTool
 from toolsearch.catalog.definitions import Definition, read_definition
 from toolsearch.catalog.functions import Function
 from toolsearch.catalog.listings import parts
@@ -32,7 +33,9 @@ __all__ = [
     "definition_tokens",
     "first_sentence",
     "from_definition",
+    "loaded_of",
     "made_from",
+    "shown_of",
     "tool",
 ]
 
@@ -162,12 +165,28 @@ class Tool:
 class Shown:
     """A tool as a request carries it: the name the model calls it by, and the definition as it was first shown.
 
-    `built_in` tools belong to the session, as the search tool does.
+    `built_in` tools belong to the session, as the search tool does. In the mode "native", `delivered` says that the
+    definition stands in the conversation already: a wire that delivers natively does not list it again.
     """
 
     name: str
     tool: Tool
     built_in: bool = False
+    delivered: bool = False
+
+
+def loaded_of(shown: Shown) -> LoadedTool:
+    """The definition of a tool as an answer brings it."""
+    tool = shown.tool
+    description = tool.description or tool.fallback_description
+    return LoadedTool(tool.id, shown.name, description, tool.input_schema, tool.server or "")
+
+
+def shown_of(loaded: LoadedTool) -> Shown:
+    """The same, as `definition` of a wire takes it."""
+    schema, server = loaded.input_schema, loaded.server or None
+    tool = Tool(loaded.id, loaded.name, loaded.description, schema, server)
+    return Shown(loaded.name, tool, delivered=True)
 
 
 @overload

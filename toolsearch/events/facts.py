@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from toolsearch.calls import Part, Status, ToolCall
+from toolsearch.calls import LoadedTool, Part, Status, ToolCall
 from toolsearch.catalog.marks import DEFAULT_MARKS, Marks
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
@@ -91,11 +91,15 @@ class RunBegan:
 
 @dataclass(frozen=True, slots=True)
 class UserSaid:
-    """A message of the user. `parts` are further contents (an image, a file) in the format of the model's provider."""
+    """A message of the user. `parts` are further contents (an image, a file) in the format of the model's provider.
+
+    `loaded` are the definitions that come with it, in the mode "native".
+    """
 
     text: str
     parts: tuple[JsonObject, ...] = ()
     at: float = 0.0
+    loaded: tuple[LoadedTool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,13 +166,15 @@ class ToolsFound:
 class ToolsRevealed:
     """Tools were loaded although the model did not search. `session` is the exported session afterwards.
 
-    `said` is what the user's message gets about them, if they come with it: see `Session.preselect`.
+    `said` is what the user's message gets about them, if they come with it, and `definitions` those that come with it
+    in the mode "native": see `Session.preselect`.
     """
 
     loaded: tuple[str, ...]
     session: JsonObject = field(default_factory=dict)
     changes: JsonObject = field(default_factory=dict)
     said: str = ""
+    definitions: tuple[LoadedTool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +191,8 @@ class ToolsUnloaded:
 class ToolReturned:
     """The one answer to a call. `content` is for the model, `data` for the program.
 
-    `parts` are those of the result; none if the content says it all. `data` holds nothing that the parts hold.
+    `parts` are those of the result; none if the content says it all. `data` holds nothing that the parts hold. `loaded`
+    are the definitions that come with the answer, in the mode "native".
 
     `by` is empty if the tool itself answered. It is "session" for a call that cannot run (unknown, not loaded, wrong
     arguments), "person" for a decision, "loop" for a call that was stopped or interrupted or whose tool has changed,
@@ -200,6 +207,7 @@ class ToolReturned:
     seconds: float = 0.0
     at: float = 0.0
     parts: tuple[Part, ...] = ()
+    loaded: tuple[LoadedTool, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
+from toolsearch.calls import LoadedTool
 from toolsearch.calls.parts import cleaned_part, is_part, read_part, stored_part
 from toolsearch.catalog.marks import DEFAULT_MARKS, MARK_NAMES, Marks
 from toolsearch.errors import StateError
@@ -45,14 +46,14 @@ MIGRATIONS: dict[int, Callable[[JsonObject], JsonObject]] = {}
 # be renamed. What is written here cannot change, unless FORMAT grows and MIGRATIONS reads the old form.
 _STORED: dict[str, tuple[type[Any], str]] = {
     "RunBegan": (RunBegan, "run at user tenant"),
-    "UserSaid": (UserSaid, "text parts at"),
+    "UserSaid": (UserSaid, "text parts at definitions"),
     "ModelReplied": (ModelReplied, "text calls reasoning raw wire model stop value at"),
     "ModelCalled": (ModelCalled, "purpose model usage actor error seconds at"),
     "ToolStarted": (ToolStarted, "call_id at"),
     "ToolsFound": (ToolsFound, "call_id loaded unloaded session changes"),
-    "ToolsRevealed": (ToolsRevealed, "loaded session changes said"),
+    "ToolsRevealed": (ToolsRevealed, "loaded session changes said definitions"),
     "ToolsUnloaded": (ToolsUnloaded, "unloaded told session changes"),
-    "ToolReturned": (ToolReturned, "call_id status content data by seconds at parts"),
+    "ToolReturned": (ToolReturned, "call_id status content data by seconds at parts definitions"),
     "ToolWaiting": (ToolWaiting, "call_id kind question by expires_at data at"),
     "ToolApproved": (ToolApproved, "call_id arguments remember actor at answer"),
     "ToolDenied": (ToolDenied, "call_id reason actor expired at"),
@@ -73,7 +74,7 @@ _KEYS: dict[type[Any], dict[str, str]] = {  # key -> field
     kind: dict(zip(keys.split(), [f.name for f in dataclasses.fields(kind) if f.name != "marks"], strict=True))
     for kind, keys in [*_STORED.values(), *_STORED_INSIDE.items()]
 }
-_TUPLES = frozenset({"calls", "loaded", "unloaded", "told", "parts", "reveal", "kept"})  # by key
+_TUPLES = frozenset({"calls", "loaded", "unloaded", "told", "parts", "reveal", "kept", "definitions"})  # by key
 T = TypeVar("T")
 
 
@@ -104,6 +105,8 @@ def _plain(value: Any) -> dict[str, object]:
             item = [_plain(call) for call in item]
         elif key == "parts":
             item = [stored_part(part) if is_part(part) else part for part in item]
+        elif key == "definitions":
+            item = [definition.stored() for definition in item]
         data[key] = plain_json(item)
     if isinstance(value, JudgedCall):
         data.update(_plain_marks(value.marks))
@@ -130,6 +133,8 @@ def read_event(line: JsonObject, at: int) -> Event:
             data["calls"] = tuple(_judged_call(call) for call in data["calls"])
         if kind is ToolReturned and "parts" in data:
             data["parts"] = [read_part(part) for part in data["parts"]]
+        if "definitions" in data:
+            data["definitions"] = [LoadedTool.read(each) for each in data["definitions"]]
         if kind is ModelCalled and "usage" in data:
             data["usage"] = _from_data(Usage, data["usage"])
         event: Event = _from_data(kind, data)
@@ -191,7 +196,7 @@ def _cleaned(value: T) -> T:
         if isinstance(item, Usage):
             continue
         if key in _TUPLES:
-            if type(value) is ToolReturned and not all(map(is_part, item)):
+            if key == "parts" and type(value) is ToolReturned and not all(map(is_part, item)):
                 raise ValueError("its parts must be TextPart, ImagePart, AudioPart, ResourcePart or JsonPart")
             new: Any = tuple([_cleaned_item(each) for each in item])
         else:
@@ -204,4 +209,11 @@ def _cleaned(value: T) -> T:
 def _cleaned_item(item: Any) -> Any:
     if isinstance(item, JudgedCall):
         return _cleaned(item)
+    if isinstance(item, LoadedTool):
+        return _cleaned_definition(item)
     return cleaned_part(item) if is_part(item) else plain_json(item)
+
+
+def _cleaned_definition(definition: LoadedTool) -> LoadedTool:
+    read = LoadedTool.read(plain_json(definition.stored()))
+    return definition if read == definition else read

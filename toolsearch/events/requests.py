@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from toolsearch.calls import Caller, Status, ToolResult
+from toolsearch.calls import Caller, LoadedTool, Status, ToolResult
 from toolsearch.catalog.tools import Shown, Tool
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import (
@@ -56,7 +56,8 @@ class CallModel:
 
     `conversation_id` and `caller` say which conversation this is, and for whom. `turn` has the facts so far. `places`
     has, for each message, its place in the journal; a layer that removes messages removes their places too. `model` is
-    the name of the model that will be called, if it has one.
+    the name of the model that will be called, if it has one. In the mode "native" `deferred` are all tools that can be
+    found, for a wire that declares them.
     """
 
     transcript: tuple[Message, ...]
@@ -71,6 +72,7 @@ class CallModel:
     places: tuple[int, ...] = ()
     takes_schema: bool = False
     model: str = ""
+    deferred: tuple[Shown, ...] = ()
 
     def helper(self, purpose: str, *more: Message) -> CallModel:
         """The request of a helper: the same messages and then `more`, without tools.
@@ -78,7 +80,15 @@ class CallModel:
         Calls and results become text, because providers refuse them in a request that has no tools.
         """
         messages = (*map(_as_text, self.transcript), *more)
-        return replace(self, transcript=messages, tools=(), purpose=purpose)
+        return replace(self, transcript=messages, tools=(), deferred=(), purpose=purpose)
+
+    def listed(self) -> tuple[Shown, ...]:
+        """The tools whose definition no message brings: those that a native wire lists. In other modes, all tools.
+
+        A message that brought one may be gone, as after memory was cut; then the tool is listed.
+        """
+        brought = {loaded.name for message in self.transcript for loaded in _loaded_in(message)}
+        return tuple(shown for shown in self.tools if not (shown.delivered and shown.name in brought))
 
     def placed(self) -> list[tuple[int, Message]]:
         """The messages, each with the place in the journal where it begins.
@@ -94,12 +104,25 @@ class CallModel:
         return replace(self, transcript=tuple(m for _, m in chosen), places=tuple(place for place, _ in chosen))
 
 
+def _loaded_in(message: Message) -> Iterable[LoadedTool]:
+    """The definitions that a message brings."""
+    match message:
+        case Answers():
+            return (loaded for result in message.results for loaded in result.loaded)
+        case UserSaid():
+            return message.loaded
+        case _:
+            return ()
+
+
 def _as_text(message: Message) -> Message:
     """The message with its calls and results written as text."""
     match message:
         case ModelReplied() if message.calls:
             calls = [f"(called {call.name}: {text_of(call.arguments or {})})" for call in message.calls]
             return ModelReplied("\n".join(filter(None, [message.text, *calls])))
+        case UserSaid() if message.loaded:
+            return replace(message, loaded=())
         case Answers():
             return Note("\n".join(f"Result ({each.status}): {each.content}" for each in message.results))
         case _:

@@ -192,7 +192,9 @@ class Agent:
         """A conversation as its journal has it now, with its transcript, waiting calls and found tools."""
         conversation_id = _id(conversation_id)
         facts = read_events(self.store.load(conversation_id))
-        return Conversation.replay(self.parts.search, facts, conversation_id=conversation_id, caller=caller)
+        return Conversation.replay(
+            self.parts.search, facts, conversation_id=conversation_id, caller=caller, wire=self.parts.model
+        )
 
     def _journal_of(self, turn: TurnLoop, *, is_new: bool) -> StoredJournal:
         return StoredJournal(self.store, turn.id, self._lease_seconds, is_new=is_new)

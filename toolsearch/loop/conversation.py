@@ -160,8 +160,14 @@ class Conversation:
             return self._end(answer_of(self._journal), no_answer(last) or "answered", last.value)
         if isinstance(last, Answers) and (ended := self._end_by_tools(last)):
             return ended
+        tools, deferred = tuple(self.session.tools()), tuple(self.session.deferred())
         return CallModel(
-            self.transcript, tuple(self.session.tools()), conversation_id=self.id, turn=self.turn, places=self.places()
+            self.transcript,
+            tools,
+            conversation_id=self.id,
+            turn=self.turn,
+            places=self.places(),
+            deferred=deferred,
         )
 
     def _last(self) -> Message | None:
@@ -274,7 +280,7 @@ class Conversation:
         place, last = self._messages[-1] if self._messages and self._running else (0, None)
         if not isinstance(last, UserSaid):
             raise StateError("ToolsRevealed: its `said` belongs to the user's message, and that is not the last one")
-        self._messages[-1] = place, replace(last, text=last.text + event.said)
+        self._messages[-1] = place, replace(last, text=last.text + event.said, loaded=event.definitions)
 
     def _apply_reply(self, event: ModelReplied) -> None:
         require(self._running, event, "no turn has begun")
@@ -330,14 +336,17 @@ class Conversation:
         *,
         conversation_id: str | None = None,
         caller: Caller | None = None,
+        wire: object = None,
     ) -> Conversation:
         """The conversation with this journal, which is facts or what `export` returned.
 
-        The journal is trusted: never take it from a client. Raises `StateError` if it is not a valid journal.
+        `wire` is what its requests are made with: see `ToolSearch.session`. The journal is trusted: never take it from
+        a client. Raises `StateError` if it is not a valid journal.
         """
         if conversation_id is not None and not isinstance(conversation_id, str):
             raise SetupError(f"conversation_id must be a text, not {conversation_id!r}")
-        conversation = cls(Session(search.view, clean(conversation_id or "") or secrets.token_urlsafe(16), caller))
+        own_id = clean(conversation_id or "") or secrets.token_urlsafe(16)
+        conversation = cls(Session(search.view, own_id, caller, wire))
         for place, event in enumerate(events):
             fact = read_event(event, place) if isinstance(event, Mapping) else event
             try:
@@ -347,7 +356,7 @@ class Conversation:
                 raise StateError(f"fact {place} of the journal, a {kind}, is not valid: {error}") from None
         if state := conversation._sessions.state:
             state = {**state, "id": conversation.id}
-            conversation.session = Session.from_state(search.view, state, caller, conversation._called_since())
+            conversation.session = Session.from_state(search.view, state, caller, conversation._called_since(), wire)
         if conversation._batch and conversation._sessions.place < conversation._replied_at:
             conversation.session.tools()  # as before the reply: its calls are to the tools shown then
         return conversation

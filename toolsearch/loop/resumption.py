@@ -42,12 +42,14 @@ class Resolution:
 # -- whether there is something to continue ----------------------------------------------------------------------
 
 
-def take_up(search: ToolSearch, facts: Iterable[Event], request: RunRequest) -> Conversation:
-    """The conversation of a journal, if the request fits it.
+def take_up(search: ToolSearch, facts: Iterable[Event], request: RunRequest, wire: object = None) -> Conversation:
+    """The conversation of a journal, if the request fits it; `wire` is what it goes on with.
 
     Raises `StateError` if it belongs to another caller, a decision is stale, or there is no turn to continue.
     """
-    conversation = Conversation.replay(search, facts, conversation_id=request.conversation_id, caller=request.caller)
+    conversation = Conversation.replay(
+        search, facts, conversation_id=request.conversation_id, caller=request.caller, wire=wire
+    )
     began = next((e for e in reversed(conversation.journal) if isinstance(e, RunBegan)), RunBegan(""))
     whose, who = (began.user, began.tenant), (request.caller or Caller())
     if whose not in ((None, None), (who.user, who.tenant)):

@@ -81,8 +81,8 @@ class RoundStep:
         request = replace(request, turn=self.io.turn)
         for call in request.calls:
             if call.kind == "answered":
-                found = self.io.conversation.session.names_of(call.reveal) if call.reveal else {}
-                results[call.id] = result = ToolResult(call.id, call.name, call.status, call.answer, found=found)
+                answer = ToolResult(call.id, call.name, call.status, call.answer)
+                results[call.id] = result = self.io.conversation.session.with_found(answer, call.reveal)
                 yield from self.io.answer(call, result, "session")
             elif self._has_changed(call, request):
                 results[call.id] = result = synthetic.changed(call)

@@ -151,7 +151,7 @@ class TurnIO:
             data = None
         content = result.content if result.content.strip() else NOTHING  # a layer may have given a blank one
         parts = parts_to_store(result)
-        return ToolReturned(call.id, result.status, content, data, by, seconds, self.now(), parts)
+        return ToolReturned(call.id, result.status, content, data, by, seconds, self.now(), parts, result.loaded)
 
     def _with_time(self, event: Event) -> Event:
         """The fact with the time; layers do not know it and leave it out."""

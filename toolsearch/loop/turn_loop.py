@@ -48,7 +48,7 @@ class TurnLoop:
 
     def take(self, facts: Iterable[Event]) -> None:
         """Loads the journal so far. Raises `StateError` if the request does not fit it."""
-        self._io.conversation = take_up(self._io.parts.search, facts, self._request)
+        self._io.conversation = take_up(self._io.parts.search, facts, self._request, self._io.parts.model)
 
     def cancel(self) -> None:
         self._io.cancel()
@@ -113,7 +113,8 @@ class TurnLoop:
         added: Any = yield from io.run_activity(FunctionActivity(partial(session.preselect, words, limit)))
         if added:
             new = tuple(tool.id for tool in session.loaded if tool.id not in before)
-            yield from io.record(ToolsRevealed(new, session.export(), said=added))
+            brought = session.brought_with_message(new)
+            yield from io.record(ToolsRevealed(new, session.export(), said=added, definitions=brought))
 
     def _end(self, result: object) -> Effects[Result]:
         """The result of the turn, after it is recorded in the journal."""

@@ -12,9 +12,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from toolsearch.calls import Caller
+from toolsearch.calls import Caller, LoadedTool, NativeDelivery
 from toolsearch.catalog.names import provider_name
-from toolsearch.catalog.tools import Shown, Tool, definition_tokens
+from toolsearch.catalog.tools import Shown, Tool, definition_tokens, loaded_of
+from toolsearch.session.declared import DeclaredTools
 from toolsearch.session.meta_tool import bridge_tool, search_tool
 from toolsearch.session.view import Delivery, View
 from toolsearch.session.visible_tools import VisibleTools
@@ -38,6 +39,9 @@ class LoadedTools:
         self.built_in: list[Tool] = []
         self.room = 0
         self.most_tokens: float = math.inf
+        self.native: NativeDelivery | None = None  # of the wire, where it is known
+        self.declared = DeclaredTools()
+        self._delivered: dict[str, str] = {}  # in "native": ids of tools that answers have brought -> their digests
         self._reported_full = False
         self._places: tuple[Sequence[str], Sequence[str]] = (), ()  # that the text of the search tool may name
         self._roles = self._caller_roles  # for which it was written
@@ -91,7 +95,28 @@ class LoadedTools:
         in_request = () if self.mode == "bridge" else self.found.values()
         tools = [t for t in [*self.pinned, *in_request] if t.id in self.callable]
         built_in = [Shown(t.name, t, built_in=True) for t in self.built_in]
-        return built_in + [Shown(self.name_of(t), t) for t in tools]
+        return built_in + [Shown(self.name_of(t), t, delivered=self._is_delivered(t)) for t in tools]
+
+    def _is_delivered(self, tool: Tool) -> bool:
+        return self.mode == "native" and self._delivered.get(tool.id) == tool.digest
+
+    def bring(self, ids: Iterable[str]) -> tuple[LoadedTool, ...]:
+        """In the mode "native", the definitions of these found tools that the conversation has not; now it has them."""
+        if self.mode != "native":
+            return ()
+        new = [tool for i in ids if (tool := self.found.get(i)) is not None and not self._is_delivered(tool)]
+        self._delivered |= {tool.id: tool.digest for tool in new}
+        return tuple(loaded_of(Shown(self.name_of(tool), tool)) for tool in new)
+
+    def deferred(self) -> list[Shown]:
+        """In the mode "native", all tools that can be found, for a wire that declares them; else none."""
+        if self.mode != "native" or (self.native is not None and not self.native.declares):
+            return []
+        pinned = {tool.id for tool in self.pinned}
+        seen = self._view.visible(self.caller)
+        tools = [tool for tool in seen.all if tool.id not in pinned]
+        most = self.native.most_declared if self.native is not None else None
+        return self.declared.taking([*tools, *self.stay(self.found.values())], self.stay, self.name_of, most)
 
     def stay(self, tools: Iterable[Tool]) -> list[Tool]:
         """The tools without those that the caller may no longer see, asked of the very definition that is shown.
@@ -166,10 +191,17 @@ class LoadedTools:
         """The name a model calls a tool by: the one it has already, or the one it would get."""
         if tool.id in self._names:
             return self._names[tool.id]
+        if (declared := self.declared.name_of(tool.id)) is not None:
+            return declared
         name = self._view.visible(self.caller).provider_name(tool)
         if self._ids.get(name, tool.id) != tool.id:
             name = provider_name(tool.name, tool.id, tool.server, shared=True)
         return name
+
+    def names_of(self, ids: Iterable[str]) -> dict[str, str]:
+        """The loaded ones of these tools: the id of each, and the name that the model calls it by."""
+        names = {tool.id: self.name_of(tool) for tool in [*self.pinned, *self.found.values()]}
+        return {i: names[i] for i in ids if i in names}
 
     def reveal(self, ids: Iterable[str], late: Sequence[str] = ()) -> list[str]:
         """Loads tools in this order, as many as fit; returns the names of the tools that had to leave for them.
@@ -204,6 +236,8 @@ class LoadedTools:
         """Takes found tools out of the next request; returns the ids of those that were there."""
         leaving = [i for i in dict.fromkeys(ids) if i in self.found or i in self._away]
         self._away = [i for i in self._away if i not in leaving]
+        for tool_id in leaving:
+            self._delivered.pop(tool_id, None)
         if names := [self._names[i] for i in leaving if self.found.pop(i, None) is not None]:
             self.notices.append(f"unloaded by the program: {', '.join(names)}")
         return tuple(leaving)
@@ -239,6 +273,8 @@ class LoadedTools:
         self._away += [i for i in self.found if i not in live]
         self.found = {i: live[i] for i in self.found if i in live}
         self._take_late_pins()
+        self._delivered.clear()
+        self.declared = DeclaredTools()
         return changes
 
     def export(self) -> JsonObject:
@@ -248,6 +284,7 @@ class LoadedTools:
             "found": [[i, t.digest] for i, t in self.found.items()],
             **({"away": list(self._away)} if self._away else {}),
             "callable": sorted(self.callable),
+            **({"delivered": dict(self._delivered)} if self._delivered else {}),
             "built_in": [[t.description, dict(t.input_schema)] for t in self.built_in],
         }
 
@@ -256,7 +293,7 @@ class LoadedTools:
 
         The built-in tools keep the descriptions that were shown.
         """
-        if state["mode"] not in ("static", "append", "bridge"):
+        if state["mode"] not in ("static", "append", "bridge", "native"):
             raise ValueError(f"the mode {state['mode']!r} is unknown")
         self.deliver(state["mode"])
         self.built_in = [
@@ -271,6 +308,7 @@ class LoadedTools:
         for tool in self.pinned:
             self._give_name(tool)
         self._away = list(state.get("away", ()))
+        self._delivered = dict(state.get("delivered", {}))
         pinned = {t.id for t in self.pinned}
         for tool_id, digest in state["found"]:
             if tool_id in pinned:  # it is pinned only since

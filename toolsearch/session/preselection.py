@@ -36,7 +36,8 @@ class Preselection:
 
     def most(self, limit: int | None = None) -> int:
         """The most tools that come with a message; 0 if its words are not searched."""
-        if self.tools.mode == "static":
+        native = self.tools.native
+        if self.tools.mode == "static" or (self.tools.mode == "native" and native and not native.with_messages):
             return 0
         return self.settings.most_preselected if limit is None else limit
 

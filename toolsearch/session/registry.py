@@ -62,22 +62,24 @@ class SessionRegistry:
             self._evicted.append(session)
         self._report_evicted()
 
-    def open(self, conversation_id: str | None, caller: Caller | None) -> Session:
+    def open(self, conversation_id: str | None, caller: Caller | None, wire: object = None) -> Session:
         """The session of a conversation, created at the first call; without an id, a new private one."""
         check_caller(caller)
         checks.text("conversation_id", conversation_id, none="for a fresh session")
         with self._lock:
             entry = self._sessions.get(clean(conversation_id)) if conversation_id else None
             if entry is None:
-                session = Session(self._view, clean(conversation_id or "") or secrets.token_urlsafe(16), caller)
+                session = Session(self._view, clean(conversation_id or "") or secrets.token_urlsafe(16), caller, wire)
             else:
                 session = entry[0]
                 session.rebind_caller(caller)
+                if wire is not None:
+                    session.use_wire(wire)
             self._keep(session)  # before old ones are dropped, so this one never leaves by its age
         self._report_evicted()
         return session
 
-    def restore(self, state: JsonObject | str, caller: Caller | None) -> Session:
+    def restore(self, state: JsonObject | str, caller: Caller | None, wire: object = None) -> Session:
         """A session from its exported state; it replaces a live one with the same id."""
         check_caller(caller)
         try:
@@ -90,7 +92,7 @@ class SessionRegistry:
         if (exported.get("user", mine.user), exported.get("tenant", mine.tenant)) != (mine.user, mine.tenant):
             raise StateError(f"session {exported['id']!r} belongs to another caller")
         with self._lock:
-            session = Session.from_state(self._view, exported, caller)
+            session = Session.from_state(self._view, exported, caller, wire=wire)
             self._keep(session)
         self._report_evicted()
         return session

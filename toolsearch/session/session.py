@@ -12,16 +12,14 @@ from collections.abc import Iterable
 from dataclasses import replace
 from itertools import chain, repeat
 
-from toolsearch.calls import Caller, ToolCall, ToolResult, check_caller
-from toolsearch.calls.answers import answer
+from toolsearch.calls import Caller, LoadedTool, ToolCall, ToolResult, check_caller, native_of
 from toolsearch.catalog.tools import Shown, Tool
 from toolsearch.errors import StateError
 from toolsearch.schemas.parallel_calls import inner_calls, is_parallel
 from toolsearch.session.call_plans import CallPlan, CallPlanner, check_arguments
-from toolsearch.session.execution import Execution
 from toolsearch.session.instructions import Instructions
 from toolsearch.session.loaded import LoadedTools
-from toolsearch.session.meta_tool import SearchRequest
+from toolsearch.session.performing import Performer
 from toolsearch.session.preselection import Preselection, query_of
 from toolsearch.session.replies import PlannedReply, list_of
 from toolsearch.session.searching import SearchLog
@@ -29,7 +27,7 @@ from toolsearch.session.view import Delivery, View
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.large_values import is_large
-from toolsearch.support.text import clean, reason_of
+from toolsearch.support.text import clean
 
 __all__ = ["Session"]
 
@@ -42,19 +40,22 @@ _SEND = "call session.tools(), or tools_for of a wire, before each request, and 
 class Session:
     """One conversation. `ToolSearch.session` creates it. Safe to use from several threads."""
 
-    def __init__(self, view: View, conversation_id: str, caller: Caller | None) -> None:
+    def __init__(self, view: View, conversation_id: str, caller: Caller | None, wire: object = None) -> None:
         check_caller(caller)
         self.id = conversation_id
         self.caller = caller
         self._view = view
         self._settings = view.settings
+        self._wire = wire
         self._lock = threading.RLock()
         self._tools = LoadedTools(view, caller)
         self._searching = SearchLog(view, self._tools)
         self._preselection = Preselection(view.settings, self._tools, self._searching)
         self._planner = CallPlanner(view, self._tools)
-        mode, self._why = view.choose_mode(caller)
+        mode, self._why = view.choose_mode(caller, wire)
+        self._tools.native = native_of(wire)
         self._tools.deliver(mode)
+        self._performer = Performer(conversation_id, view, self._tools, self._searching, self._lock)
         self._instructions = Instructions(view, self._tools)
 
     @property
@@ -71,6 +72,14 @@ class Session:
         with self._lock:
             self.caller = self._tools.caller = caller
 
+    def use_wire(self, wire: object) -> None:
+        """Goes on with this wire, or model. If it cannot deliver natively, found tools are listed from now on."""
+        with self._lock:
+            self._wire, self._tools.native = wire, native_of(wire)
+            if self.mode == "native" and (problem := self._view.not_native(wire, self.caller)):
+                self._why = problem
+                self._tools.deliver("append")
+
     # -- what the model sees -------------------------------------------------------------------------------------
 
     def tools(self) -> list[Shown]:
@@ -81,6 +90,14 @@ class Session:
         """
         with self._lock:
             return self._tools.show()
+
+    def deferred(self) -> list[Shown]:
+        """In the mode "native", all tools that can be found, for a wire that declares them; else none.
+
+        Like what is shown, they keep their bytes and order; tools that come later stand at the end.
+        """
+        with self._lock:
+            return self._tools.deferred()
 
     def shown(self) -> list[Shown]:
         """The tools that the model is shown, and can call: what `tools` gave last. Changes nothing."""
@@ -201,24 +218,11 @@ class Session:
 
     def perform(self, plan: CallPlan, *, cancelled: threading.Event | None = None) -> ToolResult:
         """Does what the plan says, and nothing else: gives its answer, searches, or runs its tool."""
-        if plan.result is not None:
-            return self._with_found(plan, plan.result)
-        if plan.search is not None:
-            return self._search(plan.call, plan.search)
-        return self._teach(plan, Execution(plan, self.id, self.caller, self._view.run, cancelled).run())
+        return self._performer.perform(plan, cancelled)
 
     async def aperform(self, plan: CallPlan, *, cancelled: threading.Event | None = None) -> ToolResult:
         """As `perform`, for async code."""
-        if plan.result is not None:
-            return self._with_found(plan, plan.result)
-        from toolsearch.support.threads import in_thread, in_thread_if  # which brings asyncio
-
-        if (request := plan.search) is not None:
-            return await in_thread(lambda: self._search(plan.call, request))
-        execution = await in_thread_if(
-            is_large(plan.arguments), lambda: Execution(plan, self.id, self.caller, self._view.run, cancelled)
-        )
-        return self._teach(plan, await execution.arun())
+        return await self._performer.aperform(plan, cancelled)
 
     def _decide_reply(self, calls: Iterable[ToolCall]) -> PlannedReply:
         """What to do with the calls of a reply, all decided from the same state; then loads what they load."""
@@ -246,45 +250,9 @@ class Session:
         call = ToolCall(plan.call.id, plan.call.name, plan.arguments)
         return replace(self.decide_again(call, plan.tool.id, checked=plan.tool.digest), reveal=plan.reveal)
 
-    def names_of(self, ids: Iterable[str]) -> dict[str, str]:
-        """The loaded ones of these tools: the id of each, and the name that the model calls it by."""
-        with self._lock:
-            loaded = [*self._tools.pinned, *self._tools.found.values()]
-            names = {tool.id: self._tools.name_of(tool) for tool in loaded}
-        return {i: names[i] for i in ids if i in names}
-
-    def _with_found(self, plan: CallPlan, result: ToolResult) -> ToolResult:
-        return replace(result, found=self.names_of(plan.reveal)) if plan.reveal else result
-
-    def _search(self, call: ToolCall, request: SearchRequest) -> ToolResult:
-        try:
-            outcome = self._searching.look_up(request)  # without the lock: other calls do not wait for an index
-            with self._lock:
-                self._searching.take(outcome)
-        except Exception as error:
-            log.exception("the index %r failed", self._view.index.name)
-            text = f"The search failed: {reason_of(error)}. Use a listed tool, or say what happened."
-            return answer(call.id, call.name, "failed", text)
-        with self._lock:
-            text, new = self._searching.report(outcome), {tool.id for tool in outcome.new} - self._tools.callable
-            found = self.names_of(tool.id for tool in outcome.new if tool.id in new)
-        return ToolResult(call.id, call.name, "ok", text, outcome.data, found=found)
-
-    def _teach(self, plan: CallPlan, result: ToolResult) -> ToolResult:
-        """Learns from a successful call: the searches before it describe what the tool is for."""
-        result = self._with_found(plan, result)
-        if not result.ok or plan.tool is None:
-            return result
-        with self._lock:
-            queries = self._searching.trail.pop_queries(plan.tool.id)
-        if (learned := self._view.learned) is not None:
-            caller = self.caller or Caller()
-            try:
-                for query, times in queries:
-                    learned.teach(query, plan.tool.id, tenant=caller.tenant, user=caller.user, times=times)
-            except Exception:
-                log.exception("nothing was learned from the call of %r", plan.tool.id)
-        return result
+    def with_found(self, result: ToolResult, ids: Iterable[str]) -> ToolResult:
+        """The result with the loaded ones of these tools as what it made callable."""
+        return self._performer.with_found(result, ids)
 
     # -- without a call ------------------------------------------------------------------------------------------
 
@@ -331,6 +299,12 @@ class Session:
             log.exception("the pre-selection failed: the model has to search itself")
             return ""
 
+    def brought_with_message(self, ids: Iterable[str]) -> tuple[LoadedTool, ...]:
+        """The definitions of pre-selected tools that come with the user's message, where the wire can do that."""
+        with self._lock:
+            native = self._tools.native
+            return self._tools.bring(ids) if native is not None and native.with_messages else ()
+
     def after_compaction(self) -> list[str]:
         """Call this after the history was shortened: the provider's cache is lost, so pending changes take effect.
 
@@ -340,7 +314,7 @@ class Session:
         with self._lock:
             changes = self._tools.compact()
             if self._settings.mode == "auto":
-                mode, self._why = self._view.choose_mode(self.caller)
+                mode, self._why = self._view.choose_mode(self.caller, self._wire)
                 if mode != self.mode:
                     changes.append(f"tools are delivered as {mode!r} now, not as {self.mode!r}: {self._why}")
                     self._tools.found.clear()
@@ -369,12 +343,19 @@ class Session:
             }
 
     @classmethod
-    def from_state(cls, view: View, state: JsonObject, caller: Caller | None, called: Iterable[str] = ()) -> Session:
+    def from_state(
+        cls,
+        view: View,
+        state: JsonObject,
+        caller: Caller | None,
+        called: Iterable[str] = (),
+        wire: object = None,
+    ) -> Session:
         """The session from what `export` returned; `ToolSearch.restore` calls this.
 
         `called` are the ids of tools that were called with success since: what led to them has been taught.
         """
-        session = cls(view, clean(state["id"]), caller)
+        session = cls(view, clean(state["id"]), caller, wire)
         if (version := state.get("format")) != FORMAT:
             raise StateError(f"this session has the format {version!r}; this version reads {FORMAT}")
         try:
@@ -386,6 +367,8 @@ class Session:
             raise StateError(f"this is not an exported session: {type(error).__name__}: {error}") from None
         for tool_id in called:
             session._searching.trail.pop_queries(tool_id)
+        if wire is not None:
+            session.use_wire(wire)
         return session
 
     def __repr__(self) -> str:

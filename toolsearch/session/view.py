@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
-from toolsearch.calls import Caller, check_caller
+from toolsearch.calls import Caller, check_caller, native_of
 from toolsearch.catalog.catalog import Catalog
 from toolsearch.catalog.changes import Change
 from toolsearch.catalog.names import escaped
@@ -26,7 +26,7 @@ from toolsearch.support.redaction import excerpt
 
 __all__ = ["Delivery", "View"]
 
-Delivery = Literal["static", "append", "bridge"]
+Delivery = Literal["static", "append", "bridge", "native"]
 REASON_CHARACTERS = 200  # of why a server cannot be reached, for a model
 EXTRA_HITS = 20  # hits beyond the limit that are searched too, so that a learned one among them can move up
 
@@ -171,9 +171,12 @@ class View:
 
     # -- delivery ------------------------------------------------------------------------------------------------
 
-    def choose_mode(self, caller: Caller | None = None) -> tuple[Delivery, str]:
-        """The mode for this caller's sessions, and why it was chosen."""
+    def choose_mode(self, caller: Caller | None = None, wire: object = None) -> tuple[Delivery, str]:
+        """The mode for this caller's sessions, and why it was chosen; `wire` is None where it is not known."""
         mode, most = self.settings.mode, self.settings.max_tools
+        if mode == "native":
+            problem = self.not_native(wire, caller)
+            return ("append", problem) if problem else (mode, "the setting `mode`")
         if mode in ("append", "bridge"):
             return mode, "the setting `mode`"
         seen = self.visible(caller)
@@ -191,6 +194,17 @@ class View:
             return "append", f"{size}: few, but {total} in all are more than a request carries ({most})"
         return "append", f"{size}: from {least} tools and {budget:,} tokens on, searching pays{self._what_helps(many)}"
 
+    def not_native(self, wire: object, caller: Caller | None) -> str:
+        """Why a wire cannot deliver natively; empty if it can, or is not known."""
+        if wire is None:
+            return ""
+        if (native := native_of(wire)) is None:
+            return f"{_named(wire)} cannot deliver natively"
+        most = native.most_declared
+        if native.declares and most is not None and (many := len(self.visible(caller))) > most:
+            return f"{many:,} tools are more than {_named(wire)} declares ({most:,})"
+        return ""
+
     def _what_helps(self, many: int) -> str:
         """What makes searching cheaper with these settings, as the end of a sentence."""
         most, listed = self.settings.most_preselected, self.settings.most_in_directory
@@ -204,3 +218,9 @@ def _version_of(visible: object) -> Callable[[], Hashable] | None:
     if checks.offers(visible, VersionedVisibility) and callable(visible.version):
         return visible.version
     return None
+
+
+def _named(wire: object) -> str:
+    """What to call a wire, a module, or a model in a sentence."""
+    name = getattr(wire, "__name__", None) or type(wire).__name__
+    return f"the wire {str(name).rpartition('.')[2]!r}"
