@@ -342,8 +342,8 @@ class Wire(Protocol):
     def tools_for(self, session: ShowsTools, /) -> list[dict[str, Any]]:
         """The `tools` of the next request."""
 
-    def message_from(self, reply: Any, /) -> dict[str, Any]:
-        """The assistant's message of a reply, to send back with the history."""
+    def message_from(self, reply: Any, /) -> dict[str, Any] | list[dict[str, Any]]:
+        """The assistant's message of a reply, to send back with the history; a list where a reply is several items."""
 
     def calls_in(self, reply: Any, /) -> list[ToolCall]:
         """The calls of a reply, in the model's order."""

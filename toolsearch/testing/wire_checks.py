@@ -217,7 +217,8 @@ def _keeps_what_was_said(wire: Wire, reply_with_calls: WritesCalls, reply_with_t
                          (reply_with_text("All done."), ("All done.",))):  # fmt: skip
         message = _steady("message_from", wire.message_from, reply)
         see = f"message_from({shown(reply)}) gave {shown(message)}"
-        require(isinstance(message, dict), "message_from gives no dict", see)
+        messages = message if isinstance(message, list) else [message]
+        require(_are(dict, messages), "message_from gives neither a dict nor a list of dicts", see)
         require(is_sendable(message), "message_from gives what is no JSON in valid UTF-8", see)
         text = json.dumps(message)
         for part in parts:

@@ -10,7 +10,6 @@ For an `Agent`: `model(client, "gpt-…")`.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol, TypeAlias
 
@@ -22,11 +21,11 @@ from toolsearch.events.requests import CallModel
 from toolsearch.events.stops import with_cut_end
 from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.schemas.export import exported, shortened
-from toolsearch.schemas.json_values import read_json, read_repeated
 from toolsearch.schemas.parallel_calls import inner_calls
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import LEVELS, clean, is_deeper, legal_name, plain_json
+from toolsearch.support.text import clean, legal_name, plain_json
+from toolsearch.wires._arguments import valid_json
 from toolsearch.wires._chat_pieces import ChatPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
 from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer
@@ -47,10 +46,12 @@ __all__ = [
 WIRE = "openai_chat"
 
 # Replies of other formats, by their `object` or `type`. Read as Chat Completions, they would seem to call nothing.
-OTHERS = {"response": "OpenAI Responses", "message": "Anthropic Messages: use toolsearch.wires.anthropic"}
+OTHERS = {
+    "response": "OpenAI Responses: use toolsearch.wires.openai_responses",
+    "message": "Anthropic Messages: use toolsearch.wires.anthropic",
+}
 
 Function: TypeAlias = tuple[str, JsonObject]  # the id of a call, and its name and arguments
-TOO_DEEP = '{"unparsed": "arguments that are nested too deeply"}'
 DESCRIPTION_CHARACTERS = 1_024  # the provider refuses a request with a longer one
 
 
@@ -85,7 +86,7 @@ def _kept(message: JsonObject, functions: list[Function]) -> dict[str, Any]:
             {
                 "id": call_id,
                 "type": "function",
-                "function": {"name": legal_name(f.get("name")), "arguments": _valid_json(f.get("arguments"))},
+                "function": {"name": legal_name(f.get("name")), "arguments": valid_json(f.get("arguments"))},
             }
             for call_id, f in functions
         ]
@@ -237,7 +238,7 @@ def _assistant(reply: ModelReplied) -> dict[str, Any]:
             {
                 "id": call.id,
                 "type": "function",
-                "function": {"name": legal_name(call.name), "arguments": _valid_json(call.arguments)},
+                "function": {"name": legal_name(call.name), "arguments": valid_json(call.arguments)},
             }
             for call in reply.calls
         ]
@@ -306,22 +307,3 @@ def _function(call: JsonObject) -> JsonObject:
     if isinstance(function, Mapping) and function:
         return function
     return {"name": custom.get("name") if isinstance(custom, Mapping) else None, "arguments": None}
-
-
-def _valid_json(arguments: object) -> str:
-    """Arguments as the JSON object that a provider requires in a history; malformed text is kept inside one."""
-    if isinstance(arguments, Mapping):
-        return TOO_DEEP if is_deeper(arguments, LEVELS) else json.dumps(plain_json(arguments), ensure_ascii=False)
-    text = clean(arguments) if isinstance(arguments, str) else ""
-    if not text.strip() or text.strip() == "null":
-        return "{}"
-    for read in (read_json, read_repeated):
-        try:
-            value = read(text)
-            cleaned = plain_json(value)
-        except (ValueError, RecursionError):
-            continue
-        if not isinstance(value, dict):
-            break
-        return text if read is read_json and cleaned == value else json.dumps(cleaned, ensure_ascii=False)
-    return json.dumps({"unparsed": text}, ensure_ascii=False)

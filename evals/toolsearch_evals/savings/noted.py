@@ -117,9 +117,9 @@ class _NotingWire:
             self._notes.mark([definition], SEARCH_TOOL if shown.name in self._notes.own else DEFINITIONS)
         return sent
 
-    def message_from(self, reply: Any, /) -> JsonObject:
+    def message_from(self, reply: Any, /) -> JsonObject | list[JsonObject]:
         made = self._wire.message_from(reply)
-        self._notes.mark([made], WORDS)
+        self._notes.mark(made if isinstance(made, list) else [made], WORDS)
         return made
 
     def calls_in(self, reply: Any, /) -> list[ToolCall]:

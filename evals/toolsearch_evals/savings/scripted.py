@@ -139,7 +139,8 @@ class _ModelSession:
             self._fixed = self._meter.start(self._form.request(self._tools, self._system, []))
         self.requests.append(PlayedRequest(whole, shared, self._fixed, self._meter.reply(reply), changed))
         self._tools_before = list(self._tools)
-        self._messages.append(self._form.wire.message_from(reply))
+        made = self._form.wire.message_from(reply)
+        self._messages += made if isinstance(made, list) else [made]
         return reply
 
 
