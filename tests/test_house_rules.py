@@ -57,7 +57,16 @@ MAY_IMPORT = {
 ALONE = {
     "layers": {"_narration", "_recorded", "_defaults", "_shared"},
     "stores": {"entries"},
-    "wires": {"shared", "_reading", "_fragments", "_chat_pieces", "_message_pieces"},
+    "wires": {
+        "shared",
+        "_reading",
+        "_fragments",
+        "_arguments",
+        "_chat_pieces",
+        "_message_pieces",
+        "_response_pieces",
+        "_response_items",
+    },
     "frameworks": {"running", "sources"},
 }
 

@@ -360,7 +360,7 @@ class Counting:
             self.characters += len(text)
             return real(text, **options)
 
-        for module in (_fragments, json_values, openai_chat):
+        for module in (_fragments, json_values):
             monkeypatch.setattr(module.json, "loads", counted)
 
 

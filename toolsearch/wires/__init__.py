@@ -1,9 +1,10 @@
 """Provider formats, one module each, dicts in and dicts out; no SDK is imported.
 
 openai_chat   Chat Completions, of OpenAI and of servers that speak it      anthropic   Messages
-shared        what both have in common                              reading     what a reply may hold besides a reply
-chat_pieces, message_pieces   a streamed reply of each, put together
-fragments     the arguments of a call that comes in pieces
+openai_responses   Responses, of OpenAI                             response_items   the items that a reply of it has
+shared        what all have in common                               reading     what a reply may hold besides a reply
+chat_pieces, message_pieces, response_pieces   a streamed reply of each, put together
+fragments     the arguments of a call that comes in pieces          arguments   … as the JSON text of a history
 
 Each has `tools_for(session)`, `message_from(reply)`, `calls_in(reply)` and `results_for(pairs)`; see
 `toolsearch.protocols.Wire`. The names below are for a wire of your own:

@@ -29,7 +29,7 @@ from toolsearch.wires._arguments import valid_json
 from toolsearch.wires._reading import count_in, mapping, reply_error
 from toolsearch.wires._response_items import TOOL_SEARCH, input_of, is_call, items_of, sent_back, texts_in
 from toolsearch.wires._response_pieces import ResponsePieces
-from toolsearch.wires.shared import answered_calls, fields_of, read_answer
+from toolsearch.wires.shared import answered_calls, definitions, fields_of, read_answer
 
 __all__ = [
     "ResponsesClient",
@@ -54,7 +54,7 @@ def tools_for(session: ShowsTools, *, description_characters: int = DESCRIPTION_
     """The `tools` of the next request. Earlier entries keep their bytes and places; found tools come at the end."""
     checks.having("session", session, "a Session, as ToolSearch(…).session() gives", "tools")
     checks.whole("description_characters", description_characters, 100, none="for no limit")
-    return [definition(shown, description_characters) for shown in session.tools()]
+    return definitions(session.tools(), lambda shown: definition(shown, description_characters))
 
 
 def definition(shown: Shown, description_characters: int = DESCRIPTION_CHARACTERS) -> dict[str, Any]:
@@ -62,11 +62,11 @@ def definition(shown: Shown, description_characters: int = DESCRIPTION_CHARACTER
 
     It is never strict: the provider would then make optional arguments required.
     """
-    schema, note = exported(shown.tool.input_schema)
-    text = " ".join(filter(None, (shown.tool.description or shown.tool.fallback_description, note)))
+    made = exported(shown.tool.input_schema, "openai")
+    text = " ".join(filter(None, (shown.tool.description or shown.tool.fallback_description, made.note)))
     description = shortened(text, description_characters, shown.tool.id)
     return {
-        "type": "function", "name": shown.name, "description": description, "parameters": schema, "strict": False,
+        "type": "function", "name": shown.name, "description": description, "parameters": made.schema, "strict": False,
     }  # fmt: skip
 
 
@@ -185,7 +185,7 @@ class ResponsesModel:
             arguments["stream"] = True
         arguments |= options
         own = options.get("tools") or []
-        tools = [*(own if request.purpose == "chat" else []), *map(definition, request.tools)]
+        tools = [*(own if request.purpose == "chat" else []), *definitions(request.tools, definition)]
         arguments["tools"] = tools or None
         if not tools:  # the provider refuses a choice among none
             arguments |= {"tool_choice": None, "parallel_tool_calls": None}
