@@ -68,7 +68,7 @@ class _Conversation:
     def problems(self, messages: list[JsonObject]) -> Iterator[str]:
         for place, message in enumerate(messages):
             content = message["content"]
-            blocks = [{"type": "text", "text": content}] if isinstance(content, str) else content
+            blocks: list[JsonObject] = [{"type": "text", "text": content}] if isinstance(content, str) else content
             at = f"messages.{place}"
             if not blocks:
                 yield f"{at}: content is empty"
