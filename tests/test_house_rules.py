@@ -66,6 +66,8 @@ ALONE = {
         "_message_pieces",
         "_response_pieces",
         "_response_items",
+        "_message_blocks",
+        "_message_cache",
     },
     "frameworks": {"running", "sources"},
 }

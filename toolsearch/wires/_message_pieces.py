@@ -26,11 +26,14 @@ class _Block:
     begun: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
     written: Fragments = field(default_factory=Fragments)
+    citations: list[Any] = field(default_factory=list)
 
     def whole(self) -> dict[str, Any]:
         block = {**self.begun, **{key: _begun(self.begun, key) + "".join(p) for key, p in self.texts.items()}}
         if str(block.get("type")).endswith("tool_use") and (self.written or not block.get("input")):
             block["input"] = _read_input(self.written.text())
+        if self.citations:
+            block["citations"] = [*(block.get("citations") or []), *self.citations]
         return block
 
 
@@ -68,6 +71,10 @@ class MessagePieces:
         if (kind := delta.get("type")) == "input_json_delta":
             piece = delta.get("partial_json")
             block.written.add(piece if isinstance(piece, str) else "")
+        elif kind == "citations_delta":
+            block.citations.append(delta.get("citation"))
+        elif kind == "compaction_delta":  # comes whole
+            block.begun |= {k: v for k, v in delta.items() if k != "type" and v is not None}
         elif (key := _KINDS.get(str(kind))) is not None and (piece := str(delta.get(key) or "")):
             block.texts.setdefault(key, []).append(piece)
             if key != "signature":

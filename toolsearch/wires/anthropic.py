@@ -11,22 +11,23 @@ For an `Agent`: `model(client, "claude-…")`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from toolsearch.calls import Part, ToolCall, ToolResult
-from toolsearch.calls.parts import shown_image
+from toolsearch.calls import ToolCall, ToolResult
 from toolsearch.catalog.tools import Shown
 from toolsearch.errors import SetupError
-from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, ToolReturned, Usage, UserSaid
+from toolsearch.events.facts import Reply, Usage
 from toolsearch.events.requests import CallModel
 from toolsearch.events.stops import with_cut_end
 from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.schemas.export import exported, shortened
 from toolsearch.schemas.parallel_calls import inner_calls
-from toolsearch.schemas.validation import ArgumentsError, parse_arguments
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import LEVELS, clean, is_deeper, legal_name, plain_json
+from toolsearch.support.text import clean, legal_name, plain_json
+from toolsearch.wires._message_blocks import WIRE, input_of, messages_for, result_block
+from toolsearch.wires._message_cache import TimeToLive, with_cache
 from toolsearch.wires._message_pieces import MessagePieces
 from toolsearch.wires._reading import count_in, reply_error
 from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer
@@ -42,11 +43,8 @@ __all__ = [
     "reply_from",
     "results_for",
     "tools_for",
+    "with_cache",
 ]
-
-WIRE = "anthropic"
-
-IMAGE_BYTES = 5_000_000  # the provider refuses a request with a larger image
 
 
 def tools_for(session: ShowsTools, *, description_characters: int | None = None) -> list[dict[str, Any]]:
@@ -73,7 +71,7 @@ def message_from(reply: object) -> dict[str, Any]:
     blocks: list[Any] = []
     for block in _blocks(reply):
         if block.get("type") == "tool_use":
-            name, arguments = legal_name(block.get("name")), _input(block.get("input"))
+            name, arguments = legal_name(block.get("name")), input_of(block.get("input"))
             blocks.append({**block, "id": next(ids), "name": name, "input": arguments})
         elif block.get("type") != "text" or str(block.get("text") or "").strip():
             blocks.append(block)
@@ -86,22 +84,28 @@ def calls_in(reply: object) -> list[ToolCall]:
     blocks = [block for block in _blocks(reply) if block.get("type") == "tool_use"]
     reply_id = reply.get("id") if isinstance(reply, Mapping) else getattr(reply, "id", None)
     ids = distinct_ids([block.get("id") for block in blocks], "toolu", [reply_id, blocks])
-    calls = [
-        ToolCall(call_id, str(block.get("name") or ""), block.get("input"))
-        for call_id, block in zip(ids, blocks, strict=True)
-    ]
+    calls = [_call(call_id, block) for call_id, block in zip(ids, blocks, strict=True)]
     return list(with_cut_end(calls, _stop(fields_of(reply))))
+
+
+@dataclass(frozen=True, slots=True)
+class _MemberCall(ToolCall):
+    """A call of a member of one of the provider's toolsets, such as its browser: the result has to name the toolset."""
+
+    toolset_name: str = ""
+
+
+def _call(call_id: str, block: JsonObject) -> ToolCall:
+    name, toolset = str(block.get("name") or ""), block.get("toolset_name")
+    if isinstance(toolset, str) and toolset:
+        return _MemberCall(call_id, name, block.get("input"), toolset_name=toolset)
+    return ToolCall(call_id, name, block.get("input"))
 
 
 def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[str, Any]]:
     """The one user message that carries all results back; an empty list if nothing was called."""
     blocks = [
-        {
-            "type": "tool_result",
-            "tool_use_id": clean(call.id),
-            "content": _content(clean(result.content), result.parts if result.ok else ()),
-            **({} if result.ok else {"is_error": True}),
-        }
+        result_block(clean(call.id), result, call.toolset_name if isinstance(call, _MemberCall) else "")
         for call, result in answered_calls(answered)
     ]
     return [{"role": "user", "content": blocks}] if blocks else []
@@ -111,17 +115,27 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 
 
 def model(
-    client: MessagesClient, name: str, *, stream: bool = True, max_tokens: int = 4_096, **options: object
+    client: MessagesClient,
+    name: str,
+    *,
+    stream: bool = True,
+    max_tokens: int = 4_096,
+    cache: TimeToLive | None = None,
+    **options: object,
 ) -> MessagesModel:
     """A model for an `Agent`, asked through an `Anthropic` or `AsyncAnthropic` client.
 
-    `options` go into every request; one that is None is left out.
+    With `cache`, "5m" or "1h", requests are marked for the provider's cache: see `with_cache`. `options` go into every
+    request; one that is None is left out. `tools` among them are tools that the provider runs itself, such as its web
+    search: they stand before the session's. With `betas` the client's `beta.messages` is asked.
     """
     checks.having("client", client, "an Anthropic or AsyncAnthropic client", "messages.create")
     checks.text("name", name, empty=False)
     checks.flag("stream", stream)
     checks.whole("max_tokens", max_tokens)
-    return MessagesModel(client, name, stream, {"max_tokens": max_tokens, **options})
+    if cache is not None:
+        checks.choice("cache", cache, "5m", "1h")
+    return MessagesModel(client, name, stream, {"max_tokens": max_tokens, **options}, cache)
 
 
 class Creates(Protocol):
@@ -141,24 +155,28 @@ class MessagesClient(Protocol):
 class MessagesModel:
     """Asks the provider; with `stream`, its reply is shown as it comes in. An async client needs `arun`."""
 
-    def __init__(self, client: MessagesClient, name: str, stream: bool, options: JsonObject) -> None:
-        self.client, self.name, self.stream, self.options = client, name, stream, dict(options)
+    def __init__(
+        self, client: MessagesClient, name: str, stream: bool, options: JsonObject, cache: TimeToLive | None = None
+    ) -> None:
+        self.client, self.name, self.stream, self.options, self.cache = client, name, stream, dict(options), cache
 
     def request_for(self, request: CallModel) -> dict[str, Any]:
         """The arguments of `messages.create`."""
         arguments: dict[str, Any] = {"model": self.name, "messages": messages_for(request.transcript)}
         if request.system:
             arguments["system"] = clean(request.system)
-        if request.tools:
-            arguments["tools"] = definitions(request.tools, definition)
         if self.stream:
             arguments["stream"] = True
-        arguments |= self.options | dict(request.options)
-        return {name: value for name, value in arguments.items() if value is not None}
+        options = self.options | dict(request.options)
+        if tools := [*(options.pop("tools", None) or ()), *definitions(request.tools, definition)]:
+            arguments["tools"] = tools
+        arguments = {name: value for name, value in (arguments | options).items() if value is not None}
+        return arguments if self.cache is None else with_cache(arguments, self.cache)
 
     def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:
         arguments = self.request_for(request)
-        answer = self.client.messages.create(**arguments)
+        client = getattr(self.client, "beta", self.client) if "betas" in arguments else self.client
+        answer = client.messages.create(**arguments)
         return read_answer(answer, reply_from, MessagePieces() if arguments.get("stream") else None)
 
 
@@ -183,77 +201,6 @@ def reply_from(reply: object) -> Reply:
         model=str(plain.get("model") or ""),
         stop=_stop(plain),
     )
-
-
-def messages_for(transcript: Iterable[Message]) -> list[dict[str, Any]]:
-    """A transcript as the `messages` of a request. A reply of this provider is sent back as it came.
-
-    The provider requires roles to alternate, and results before anything else from the user. So neighbours are merged.
-    """
-    messages: list[dict[str, Any]] = []
-    for message in transcript:
-        match message:
-            case UserSaid():
-                role, blocks = "user", [*_text_blocks(message.text), *message.parts]
-            case ModelReplied():
-                role, blocks = "assistant", _assistant(message)
-            case Answers():
-                role, blocks = "user", [_result(result) for result in message.results]
-            case _:
-                role, blocks = "user", [{"type": "text", "text": f"[{message.text}]"}]
-        blocks = blocks or [{"type": "text", "text": "(nothing)"}]
-        if messages and messages[-1]["role"] == role:
-            messages[-1]["content"] += blocks
-        else:
-            messages.append({"role": role, "content": list(blocks)})
-    return messages
-
-
-def _assistant(reply: ModelReplied) -> list[Any]:
-    if reply.wire == WIRE and isinstance(reply.raw, Mapping):
-        ids = iter(call.id for call in reply.calls)  # the session replaces an id that an earlier call has
-        return [
-            {**block, "id": next(ids, block.get("id"))} if block.get("type") == "tool_use" else block
-            for block in reply.raw.get("content") or []
-        ]
-    calls = [
-        {"type": "tool_use", "id": legal_name(call.id), "name": legal_name(call.name), "input": _input(call.arguments)}
-        for call in reply.calls
-    ]
-    return [*_text_blocks(reply.text), *calls]
-
-
-def _text_blocks(text: str) -> list[dict[str, Any]]:
-    """A text as blocks: none for a blank one, which the provider refuses."""
-    return [{"type": "text", "text": text}] if text.strip() else []
-
-
-def _result(result: ToolReturned) -> dict[str, Any]:
-    ok = result.status == "ok"
-    content = _content(result.content, result.parts if ok else ())
-    block = {"type": "tool_result", "tool_use_id": legal_name(result.call_id), "content": content}
-    return block if ok else {**block, "is_error": True}
-
-
-def _content(text: str, parts: Iterable[Part]) -> str | list[dict[str, Any]]:
-    """The content of a result: its text, or where images are among its parts, blocks with each image in its place.
-
-    In an error the provider takes text only.
-    """
-    blocks: list[dict[str, Any]] = []
-    behind: list[dict[str, Any]] = []  # images whose placeholder a layer has cut or changed
-    for part in parts:
-        if (image := shown_image(part, IMAGE_BYTES)) is None:
-            continue
-        mark, media_type, data = image
-        block = {"type": "image", "source": {"type": "base64", "media_type": media_type, "data": data}}
-        before, found, after = text.partition(mark)
-        if found:
-            blocks += [*_text_blocks(before.strip("\n")), block]
-            text = after
-        else:
-            behind.append(block)
-    return [*blocks, *_text_blocks(text.strip("\n")), *behind] if blocks or behind else text
 
 
 # -- inside ------------------------------------------------------------------------------------------------------
@@ -284,10 +231,3 @@ def _parts(block: JsonObject) -> list[JsonObject]:
 def _stop(plain: JsonObject) -> str:
     word = plain.get("stop_reason")
     return word if isinstance(word, str) else ""
-
-
-def _input(arguments: Any) -> dict[str, Any]:
-    try:
-        return parse_arguments(arguments)
-    except ArgumentsError as error:
-        return {"unparsed": str(error) if is_deeper(arguments, LEVELS) else str(arguments)}
