@@ -2,6 +2,7 @@
 
 openai_chat   Chat Completions, of OpenAI and of servers that speak it      anthropic   Messages
 openai_responses   Responses, of OpenAI                             response_items   the items that a reply of it has
+chat_message, chat_extras   a chat completion as a history may hold it, and what its server wants back with it
 shared        what all have in common                               reading     what a reply may hold besides a reply
 chat_pieces, message_pieces, response_pieces   a streamed reply of each, put together
 fragments     the arguments of a call that comes in pieces          arguments   … as the JSON text of a history

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from toolsearch.events.facts import TextDelta
 from toolsearch.events.stops import BROKEN_OFF
 from toolsearch.support.json_types import JsonObject
+from toolsearch.wires._chat_extras import Extras, extras_of_call, extras_of_message
 from toolsearch.wires._fragments import Fragments
 from toolsearch.wires._reading import mapping, reply_error
 from toolsearch.wires.shared import fields_of
@@ -28,9 +29,11 @@ class _Call:
     id: str = ""
     name: str = ""
     arguments: Fragments = field(default_factory=Fragments)
+    extras: Extras = field(default_factory=Extras)
 
     def whole(self) -> dict[str, Any]:
         return {
+            **self.extras.whole(),
             "id": self.id,
             "type": "function",
             "function": {"name": self.name, "arguments": self.arguments.text()},
@@ -40,9 +43,11 @@ class _Call:
 class ChatPieces:
     """Takes in the chunks of one reply. The time it takes grows with their length and number only."""
 
-    def __init__(self) -> None:
+    def __init__(self, keep: Sequence[str] = ()) -> None:
+        self._keep = keep  # members of a message besides those that are always taken in
         self._head: dict[str, Any] = {}
         self._texts: dict[str, list[str]] = {}
+        self._extras = Extras()
         self._calls: list[_Call] = []
         self._by_id: dict[str, _Call] = {}
         self._latest: dict[int, _Call] = {}  # by index
@@ -68,10 +73,13 @@ class ChatPieces:
         if not delta and not self._texts and not self._calls:
             delta = mapping(choice.get("message"))  # some gateways send the whole reply as one chunk
         shown: list[TextDelta] = []
-        for key in _TEXTS:
+        for key in (*_TEXTS, *(name for name in self._keep if name not in _TEXTS)):
             if isinstance(piece := delta.get(key), str) and piece:
                 self._texts.setdefault(key, []).append(piece)
-                shown.append(TextDelta(piece, "reasoning" if key.startswith("reasoning") else "text"))
+                if key in _TEXTS:
+                    shown.append(TextDelta(piece, "reasoning" if key.startswith("reasoning") else "text"))
+        kept = extras_of_message(delta, self._keep)
+        self._extras.take({key: value for key, value in kept.items() if not isinstance(value, str)})
         calls = delta.get("tool_calls")
         for place, call in enumerate(calls if isinstance(calls, list) else []):
             if isinstance(call, Mapping):
@@ -93,6 +101,7 @@ class ChatPieces:
         # Some servers send the name with every piece, or as much of it as there is.
         call.name = name if name.startswith(call.name) else call.name + name if name else call.name
         call.arguments.add(_text(function.get("arguments")))
+        call.extras.take(extras_of_call(piece))
 
     def _continued(self, index: int, call_id: str, name: str) -> _Call | None:
         """The call that a piece continues, or None. Some servers give several calls the same index, or no index."""
@@ -108,7 +117,7 @@ class ChatPieces:
         """The reply, as if it had come at once. One that did not come to its end has the reason `BROKEN_OFF`."""
         if self._end is None:
             return {**self._head, "choices": []}
-        message: dict[str, Any] = {"role": "assistant"}
+        message: dict[str, Any] = {"role": "assistant", **self._extras.whole()}
         message |= {key: "".join(pieces) for key, pieces in self._texts.items()}
         if calls := self._whole_calls():
             message["tool_calls"] = calls

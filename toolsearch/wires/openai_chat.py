@@ -10,8 +10,9 @@ For an `Agent`: `model(client, "gpt-…")`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Protocol
 
 from toolsearch.calls import ToolCall, ToolResult
 from toolsearch.catalog.tools import Shown
@@ -24,8 +25,10 @@ from toolsearch.schemas.export import exported, shortened
 from toolsearch.schemas.parallel_calls import inner_calls
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean, legal_name, plain_json
+from toolsearch.support.text import clean, legal_name
 from toolsearch.wires._arguments import valid_json
+from toolsearch.wires._chat_extras import KEPT_FOR, extras_of_call, names_to_keep, without_kept
+from toolsearch.wires._chat_message import Function, kept_message
 from toolsearch.wires._chat_pieces import ChatPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
 from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer
@@ -51,7 +54,6 @@ OTHERS = {
     "message": "Anthropic Messages: use toolsearch.wires.anthropic",
 }
 
-Function: TypeAlias = tuple[str, JsonObject]  # the id of a call, and its name and arguments
 DESCRIPTION_CHARACTERS = 1_024  # the provider refuses a request with a longer one
 
 
@@ -70,33 +72,14 @@ def definition(shown: Shown, description_characters: int = DESCRIPTION_CHARACTER
     return {"type": "function", "function": {"name": shown.name, "description": description, "parameters": made.schema}}
 
 
-def message_from(reply: object) -> dict[str, Any]:
-    """The assistant's message of a reply (an SDK object or its dict), ready to be sent back with the history."""
-    return _kept(_message(reply), _functions(reply))
+def message_from(reply: object, *, keep: str | Sequence[str] = ()) -> dict[str, Any]:
+    """The assistant's message of a reply (an SDK object or its dict), ready to be sent back with the history.
 
-
-def _kept(message: JsonObject, functions: list[Function]) -> dict[str, Any]:
-    kept: dict[str, Any] = {"role": "assistant", "content": message.get("content")}
-    if message.get("refusal") is not None:
-        kept["refusal"] = message["refusal"]
-    if isinstance(audio := message.get("audio"), Mapping):
-        kept["audio"] = {"id": audio.get("id")}
-    if functions:
-        kept["tool_calls"] = [
-            {
-                "id": call_id,
-                "type": "function",
-                "function": {"name": legal_name(f.get("name")), "arguments": valid_json(f.get("arguments"))},
-            }
-            for call_id, f in functions
-        ]
-        if isinstance(parts := kept["content"], list):  # some gateways leave Anthropic's block of a call there too
-            rest = [part for part in parts if not (isinstance(part, Mapping) and part.get("type") == "tool_use")]
-            kept["content"] = rest or None
-    elif kept.keys() == {"role", "content"} and kept["content"] is None:
-        kept["content"] = ""
-    cleaned: dict[str, Any] = plain_json(kept)
-    return cleaned
+    What servers want back with a call or a message goes back as it came: `extra_content`, `reasoning_details`,
+    `thinking_blocks`, `provider_specific_fields`. `keep` names what else does: DeepSeek wants `reasoning_content`.
+    Leave it out where the next request goes to another model; Cerebras, Groq and Mistral refuse it.
+    """
+    return kept_message(_message(reply), _functions(reply), names_to_keep(keep))
 
 
 def calls_in(reply: object) -> list[ToolCall]:
@@ -105,7 +88,7 @@ def calls_in(reply: object) -> list[ToolCall]:
 
 
 def _calls(functions: list[Function], stop: str) -> list[ToolCall]:
-    calls = [ToolCall(call_id, str(f.get("name") or ""), f.get("arguments")) for call_id, f in functions]
+    calls = [ToolCall(f.id, str(f.function.get("name") or ""), f.function.get("arguments")) for f in functions]
     return list(with_cut_end(calls, stop))
 
 
@@ -120,15 +103,18 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 # -- for an agent ------------------------------------------------------------------------------------------------
 
 
-def model(client: ChatClient, name: str, *, stream: bool = True, **options: object) -> ChatModel:
+def model(
+    client: ChatClient, name: str, *, stream: bool = True, keep: str | Sequence[str] = (), **options: object
+) -> ChatModel:
     """A model for an `Agent`, asked through an `OpenAI` or `AsyncOpenAI` client; `options` go into every request.
 
     An option that is None is left out of the request, also one of the wire's own: some servers refuse `stream_options`.
+    `keep` is that of `message_from`; a conversation that moves to another model leaves behind what was kept by it.
     """
     checks.having("client", client, "an OpenAI or AsyncOpenAI client", "chat.completions.create")
     checks.text("name", name, empty=False)
     checks.flag("stream", stream)
-    return ChatModel(client, name, stream, options)
+    return ChatModel(client, name, stream, options, names_to_keep(keep))
 
 
 class Creates(Protocol):
@@ -157,12 +143,14 @@ class ChatModel:
 
     takes_schema = True
 
-    def __init__(self, client: ChatClient, name: str, stream: bool, options: JsonObject) -> None:
-        self.client, self.name, self.stream, self.options = client, name, stream, dict(options)
+    def __init__(
+        self, client: ChatClient, name: str, stream: bool, options: JsonObject, keep: Sequence[str] = ()
+    ) -> None:
+        self.client, self.name, self.stream, self.options, self.keep = client, name, stream, dict(options), keep
 
     def request_for(self, request: CallModel) -> dict[str, Any]:
         """The arguments of `chat.completions.create`."""
-        messages = messages_for(request.transcript, request.system)
+        messages = messages_for(request.transcript, request.system, self.name)
         arguments: dict[str, Any] = {"model": self.name, "messages": messages}
         if tools := definitions(request.tools, definition):
             arguments["tools"] = tools
@@ -179,11 +167,17 @@ class ChatModel:
     def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:
         arguments = self.request_for(request)
         answer = self.client.chat.completions.create(**arguments)
-        return read_answer(answer, reply_from, ChatPieces() if arguments.get("stream") else None)
+        return read_answer(answer, self._reply, ChatPieces(self.keep) if arguments.get("stream") else None)
+
+    def _reply(self, reply: object) -> Reply:
+        read = reply_from(reply, keep=self.keep)
+        if not isinstance(read.raw, Mapping) or not any(name in read.raw for name in self.keep):
+            return read
+        return replace(read, raw={**read.raw, KEPT_FOR: [self.name, *self.keep]})
 
 
-def reply_from(reply: object) -> Reply:
-    """A reply of the provider (an SDK object or its dict) as an agent reads it.
+def reply_from(reply: object, *, keep: str | Sequence[str] = ()) -> Reply:
+    """A reply of the provider (an SDK object or its dict) as an agent reads it; `keep` is that of `message_from`.
 
     Raises `ReplyError` for an error in place of a reply, and `SetupError` for what is no chat completion.
     """
@@ -198,15 +192,18 @@ def reply_from(reply: object) -> Reply:
         calls=tuple(_calls(functions, stop)),
         usage=Usage(count_in(usage, "prompt_tokens"), cached, count_in(usage, "completion_tokens")),
         reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),
-        raw=_kept(message, functions),
+        raw=kept_message(message, functions, names_to_keep(keep)),
         wire=WIRE,
         model=str(plain.get("model") or ""),
         stop=stop,
     )
 
 
-def messages_for(transcript: Iterable[Message], system: str = "") -> list[dict[str, Any]]:
-    """A transcript as the `messages` of a request. A reply of this provider is sent back as it came."""
+def messages_for(transcript: Iterable[Message], system: str = "", model: str = "") -> list[dict[str, Any]]:
+    """A transcript as the `messages` of a request. A reply of this provider is sent back as it came.
+
+    What a reply keeps for its own model, see `keep` of `model`, is left out for any other `model`.
+    """
     messages: list[dict[str, Any]] = [{"role": "system", "content": clean(system)}] if system else []
     for message in transcript:
         match message:
@@ -214,7 +211,7 @@ def messages_for(transcript: Iterable[Message], system: str = "") -> list[dict[s
                 content = [{"type": "text", "text": message.text}, *message.parts] if message.parts else message.text
                 messages.append({"role": "user", "content": content})
             case ModelReplied():
-                messages.append(_assistant(message))
+                messages.append(_assistant(message, model))
             case Answers():
                 messages += [
                     {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
@@ -225,9 +222,9 @@ def messages_for(transcript: Iterable[Message], system: str = "") -> list[dict[s
     return messages
 
 
-def _assistant(reply: ModelReplied) -> dict[str, Any]:
+def _assistant(reply: ModelReplied, model: str) -> dict[str, Any]:
     if reply.wire == WIRE and isinstance(reply.raw, Mapping):
-        kept = dict(reply.raw)
+        kept = without_kept(reply.raw, model)
         if calls := kept.get("tool_calls"):
             # The session replaces an id that an earlier call of the conversation has.
             kept["tool_calls"] = [{**call, "id": judged.id} for call, judged in zip(calls, reply.calls, strict=False)]
@@ -291,14 +288,15 @@ def _functions(reply: object) -> list[Function]:
     """Id and function of each call, the same for everything that reads the reply."""
     calls = _mappings(_message(reply).get("tool_calls"))
     reply_id = reply.get("id") if isinstance(reply, Mapping) else getattr(reply, "id", None)
-    functions: list[tuple[object, JsonObject]] = []
+    functions: list[tuple[object, JsonObject, dict[str, Any]]] = []
     for call in calls:
         function = _function(call)
         inner = inner_calls(function.get("name"), function.get("arguments"))
         each: list[JsonObject] = [{"name": name, "arguments": given} for name, given in inner] or [function]
-        functions += zip([call.get("id"), *[None] * (len(each) - 1)], each, strict=True)
-    ids = distinct_ids([call_id for call_id, _ in functions], "call", [reply_id, calls])
-    return [(i, function) for i, (_, function) in zip(ids, functions, strict=True)]
+        functions.append((call.get("id"), each[0], extras_of_call(call)))
+        functions += [(None, further, {}) for further in each[1:]]
+    ids = distinct_ids([call_id for call_id, _, _ in functions], "call", [reply_id, calls])
+    return [Function(i, function, extras) for i, (_, function, extras) in zip(ids, functions, strict=True)]
 
 
 def _function(call: JsonObject) -> JsonObject:
