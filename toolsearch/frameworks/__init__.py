@@ -1,6 +1,8 @@
 """Tool search inside other agent frameworks: each module is a thin adapter between one of them and a `ToolSearch`.
 
     pydantic_ai    pydantic-ai: a strategy for its own ToolSearch, and a toolset
+    fastmcp        FastMCP: a transform for a server
+    google_adk     Google ADK: a toolset
     sources        tools_from: the tools that any framework's objects hold
     running        what the adapters share: the context of a call, and calls that a person approves
 
