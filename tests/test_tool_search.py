@@ -483,7 +483,7 @@ def test_a_mode_that_was_set_is_kept_and_said() -> None:
     with pytest.raises(SetupError, match="200 tools cannot all be shown with max_tools=128"):
         ToolSearch(numbered(200), mode="static").session()
     with pytest.raises(SetupError, match="'mode'"):
-        ToolSearch(numbered(2), mode="native")
+        ToolSearch(numbered(2), mode="inline")  # type: ignore[arg-type]
 
 
 def test_an_id_that_no_request_can_carry_finds_its_session_again_and_takes_nobody_elses() -> None:
