@@ -73,7 +73,7 @@ ALONE = {
         "_message_blocks",
         "_message_cache",
     },
-    "frameworks": {"running", "sources"},
+    "frameworks": {"running", "sources", "_langgraph_pieces"},
 }
 
 # The shape of the house, so that it cannot grow back: a room is a package, or a module that lies flat in `toolsearch/`.

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from itertools import chain, zip_longest
 from typing import Any
 
-from toolsearch import Caller, MissingExtra, Session, Shown, ToolCall, ToolIndex, ToolSearch
-from toolsearch.frameworks.running import Approval, asking_plan, definition, found_in, running_in
+from toolsearch import MissingExtra, Session, Shown, ToolCall, ToolIndex, ToolSearch
+from toolsearch.frameworks.running import Approval, CallerOf, asking_plan, definition, found_in, opened, running_in
 
 try:
     from pydantic_ai import ApprovalRequired, RunContext, ToolDefinition, ToolReturn
@@ -18,7 +18,6 @@ except ImportError as error:
 
 __all__ = ["SearchToolset", "searched_by"]
 
-CallerOf = Callable[[RunContext[Any]], Caller | None]
 _OBJECT = SchemaValidator(core_schema.dict_schema())  # a session checks arguments itself, and explains what is wrong
 
 
@@ -72,11 +71,9 @@ class SearchToolset(AbstractToolset[Any]):
         return self._id
 
     def session(self, ctx: RunContext[Any]) -> Session:
-        session = self._search.session(ctx.conversation_id, caller=self._caller(ctx) if self._caller else None)
-        if not session.loaded:  # it is new here, but the conversation may be older
-            parts = (part for message in ctx.messages for part in message.parts if part.part_kind == "tool-return")
-            session.load(each for part in parts for each in found_in(getattr(part, "metadata", None), self._id))
-        return session
+        parts = (part for message in ctx.messages for part in message.parts if part.part_kind == "tool-return")
+        found = (each for part in parts for each in found_in(getattr(part, "metadata", None), self._id))
+        return opened(self._search, ctx.conversation_id, self._caller(ctx) if self._caller else None, found)
 
     async def get_instructions(self, ctx: RunContext[Any]) -> str | None:
         return self.session(ctx).instructions() or None

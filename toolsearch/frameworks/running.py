@@ -2,19 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
-from toolsearch import CallPlan, Session, SetupError, Shown, Tool, ToolCall
+from toolsearch import Caller, CallPlan, Session, SetupError, Shown, Tool, ToolCall, ToolSearch
 
-__all__ = ["Approval", "asking_plan", "context_of", "definition", "found_in", "running_in"]
+__all__ = [
+    "Approval",
+    "CallerOf",
+    "asking_plan",
+    "asking_plans",
+    "asks",
+    "context_of",
+    "definition",
+    "found_in",
+    "opened",
+    "running_in",
+]
+
+CallerOf = Callable[[Any], Caller | None]
+"""Who a run acts for, from the framework's context of it."""
 
 Approval = Callable[[Tool], bool]
 """Whether a person approves each call of a tool, in addition to the tools whose own definition says so."""
 
 _RUNNING: ContextVar[Mapping[str, Any] | None] = ContextVar("toolsearch_running", default=None)
+
+
+def opened(search: ToolSearch, conversation_id: str | None, caller: Caller | None, found: Iterable[str]) -> Session:
+    """The session of a conversation; in one that is new here, `found` is loaded, and can be called.
+
+    The conversation may be older than its session: another process had it, or it was evicted.
+    """
+    session = search.session(conversation_id, caller=caller)
+    if not session.loaded:
+        session.load(found)
+        if session.loaded:
+            session.tools()  # the model was shown them before
+    return session
 
 
 @contextmanager
@@ -46,18 +73,21 @@ def found_in(metadata: object, key: str) -> list[str]:
     return [each for each in held if isinstance(each, str)] if isinstance(held, list | tuple) else []
 
 
-def asking_plan(session: Session, call: ToolCall, approval: Approval | None) -> CallPlan | None:
-    """The plan of the call, or of the first one inside it, that a person has to approve; None if there is none.
+def asking_plans(session: Session, call: ToolCall, approval: Approval | None) -> list[CallPlan]:
+    """The plans that a person has to approve before a call is handled: of the call itself, or of those inside it.
 
     A call through `call_tool` is judged as a call of the tool that it names, with that tool's arguments.
     """
-    for each in session.inner_calls(call) or [call]:
-        plan = session.decide(each)
-        if plan.tool is not None and plan.result is None and (_asks(plan.tool) or (approval and approval(plan.tool))):
-            return plan
-    return None
+    plans = [session.decide(each) for each in session.inner_calls(call) or [call]]
+    ready = [plan for plan in plans if plan.tool is not None and plan.result is None]
+    return [plan for plan in ready if plan.tool is not None and asks(plan.tool, approval)]
 
 
-def _asks(tool: Tool) -> bool:
-    """Whether a tool's own definition says that a person approves each call, as its framework would see to."""
-    return bool(tool.annotations.get("requiresApproval"))
+def asking_plan(session: Session, call: ToolCall, approval: Approval | None) -> CallPlan | None:
+    """The first of `asking_plans`, if there is one."""
+    return next(iter(asking_plans(session, call, approval)), None)
+
+
+def asks(tool: Tool, approval: Approval | None) -> bool:
+    """Whether a person approves each call of a tool: its own definition says so, or the program does."""
+    return bool(tool.annotations.get("requiresApproval")) or (approval is not None and approval(tool))
