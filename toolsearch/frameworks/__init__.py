@@ -8,7 +8,7 @@
     google_adk     Google ADK: a toolset
     sources        tools_from: the tools that any framework's objects hold
     running        what the adapters share: the context of a call, and calls that a person approves
-    _langgraph_pieces  what the adapters of LangChain and LangGraph share
+    langgraph_pieces  what the adapters of LangChain and LangGraph share
 
 An adapter imports its framework when it is imported itself; without it, the error has the install line.
 """
