@@ -72,6 +72,7 @@ ALONE = {
         "_response_items",
         "_message_blocks",
         "_message_cache",
+        "_response_input",
     },
     "frameworks": {"running", "sources", "_langgraph_pieces"},
 }

@@ -244,14 +244,20 @@ def test_a_request_is_refused_for_what_the_provider_refuses(reason: str, wanted:
     assert (wanted in reason) if wanted else not reason, reason
 
 
-def responses(*items: Any, tools: Any = ()) -> str:
-    return openai_responses.refusal({"input": list(items), "tools": list(tools)})
+def responses(*items: Any, tools: Any = (), **more: Any) -> str:
+    return openai_responses.refusal({"input": list(items), "tools": list(tools), **more})
 
 
 F = {"type": "function", "name": "f", "parameters": {"type": "object"}}
 F_CALL = {"type": "function_call", "call_id": "a", "name": "f", "arguments": "{}"}
 F_DONE = {"type": "function_call_output", "call_id": "a", "output": "ok"}
+F_COMES = {"type": "additional_tools", "role": "developer", "tools": [F]}
 SPACE = {"type": "namespace", "name": "s", "description": "About s.", "tools": [F]}
+SEARCH = {"type": "tool_search", "execution": "client", "description": "Finds tools.", "parameters": SCHEMA}
+SEARCHED = {"type": "tool_search_call", "call_id": "b", "execution": "client", "arguments": {}}
+FOUND = {"type": "tool_search_output", "call_id": "b", "execution": "client", "tools": [SPACE]}
+THOUGHT = {"type": "reasoning", "id": "rs_1", "summary": []}
+CHOICE = {"type": "function", "name": "f"}
 
 
 @pytest.mark.parametrize(
@@ -259,15 +265,34 @@ SPACE = {"type": "namespace", "name": "s", "description": "About s.", "tools": [
     [
         (responses(F_CALL, F_DONE, tools=[F]), ""),
         (responses(F_CALL, tools=[F]), "No tool output found"),
+        (responses(F_CALL, USER, F_DONE, tools=[F]), "No tool output found"),
         (responses(F_DONE, tools=[F]), "No tool call found"),
-        (responses(F_CALL, F_DONE), "not loaded"),
-        (responses({"type": "additional_tools", "role": "developer", "tools": [F]}, F_CALL, F_DONE), ""),
-        (responses({"type": "additional_tools", "role": "user", "tools": [F]}), "expected 'developer'"),
+        (responses(F_CALL, F_DONE), ""),
+        (responses({**F_CALL, "namespace": "f"}, F_DONE), "Unknown namespace"),
+        (responses(F_COMES, {**F_CALL, "namespace": "f"}, F_DONE), ""),  # OA-8
+        (responses(F_COMES, F_CALL, F_DONE), "Missing namespace"),
+        (responses({**F_COMES, "role": "user"}), "expected 'developer'"),
+        (responses(F_COMES, tools=[F]), "declared twice"),
         (responses(F_CALL, F_DONE, tools=[SPACE]), "Missing namespace"),
         (responses({**F_CALL, "namespace": "s"}, F_DONE, tools=[SPACE]), ""),
-        (responses(tools=[{**SPACE, "description": ""}]), "description of the namespace"),
+        (responses(tools=[{**SPACE, "description": ""}]), "description of the namespace"),  # OA-3
         (responses(tools=[{**F, "defer_loading": True}]), "tool_search"),  # OA-9
-        (responses(tools=[F, F]), "duplicate"),
+        (responses(tools=[{**SEARCH, "description": None}]), "description of a tool_search"),
+        (responses(SEARCHED, FOUND, {**F_CALL, "namespace": "s"}, F_DONE, tools=[SEARCH]), ""),  # OA-6
+        (responses(SEARCHED, {**F_DONE, "call_id": "b"}, tools=[SEARCH]), "No tool call found"),
+        (responses(tools=[F, F]), "declared twice"),
+        (responses(tool_choice="required"), "only allowed when 'tools'"),
+        (responses(tool_choice=CHOICE, tools=[F]), ""),
+        (responses(F_COMES, tool_choice=CHOICE, tools=[SEARCH]), "'f' not found in 'tools'"),
+        (responses({"role": "user", "content": [{"type": "output_text", "text": "x"}]}), "'output_text'"),
+        (responses({"role": "tool", "content": "x"}), "'tool'"),
+        (responses({**F_CALL, "parsed_arguments": {}}, F_DONE), "parsed_arguments"),
+        (responses({**F_CALL, "name": "a b"}, F_DONE), "does not match pattern"),
+        (responses(F_CALL, {**F_DONE, "output": {}}), "expected a string or an array"),
+        (responses({**F_CALL, "id": "x"}, F_DONE, {**F_CALL, "id": "x"}, F_DONE), "Duplicate item"),
+        (responses(THOUGHT, F_CALL, F_DONE), ""),
+        (responses(THOUGHT, F_CALL, F_DONE, store=False), "not found"),
+        (responses({**THOUGHT, "encrypted_content": "g"}, USER, store=False), "without its required following item"),
     ],
 )
 def test_responses_are_refused_for_what_the_provider_refuses(reason: str, wanted: str) -> None:

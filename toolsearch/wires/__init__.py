@@ -1,7 +1,7 @@
 """Provider formats, one module each, dicts in and dicts out; no SDK is imported.
 
 openai_chat   Chat Completions, of OpenAI and of servers that speak it      anthropic   Messages
-openai_responses   Responses, of OpenAI                             response_items   the items that a reply of it has
+openai_responses   Responses, of OpenAI       response_items, response_input   what a reply of it has, and a request
 chat_message, chat_extras   a chat completion as a history may hold it, and what its server wants back with it
 shared        what all have in common                               reading     what a reply may hold besides a reply
 chat_pieces, message_pieces, response_pieces   a streamed reply of each, put together

@@ -10,11 +10,10 @@ For an `Agent`: `model(client, "gpt-…")`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from toolsearch.calls import Part, ToolCall, ToolResult
-from toolsearch.calls.parts import shown_image
+from toolsearch.calls import NativeDelivery, ToolCall, ToolResult
 from toolsearch.catalog.tools import Shown
 from toolsearch.errors import ReplyError
 from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, Usage, UserSaid
@@ -24,9 +23,10 @@ from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.schemas.export import exported, shortened
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean, legal_name
+from toolsearch.support.text import clean
 from toolsearch.wires._arguments import valid_json
 from toolsearch.wires._reading import count_in, mapping, reply_error
+from toolsearch.wires._response_input import Input
 from toolsearch.wires._response_items import TOOL_SEARCH, input_of, is_call, items_of, sent_back, texts_in
 from toolsearch.wires._response_pieces import ResponsePieces
 from toolsearch.wires.shared import answered_calls, definitions, fields_of, read_answer
@@ -47,14 +47,16 @@ __all__ = [
 WIRE = "openai_responses"
 
 DESCRIPTION_CHARACTERS = 1_024  # the provider refuses a request with a longer one
-IMAGE_BYTES = 20_000_000  # and one that is larger than 50 MB in all
+
+native = NativeDelivery(with_messages=True)  # found tools come by value, as items of the input
 
 
 def tools_for(session: ShowsTools, *, description_characters: int = DESCRIPTION_CHARACTERS) -> list[dict[str, Any]]:
     """The `tools` of the next request. Earlier entries keep their bytes and places; found tools come at the end."""
     checks.having("session", session, "a Session, as ToolSearch(…).session() gives", "tools")
     checks.whole("description_characters", description_characters, 100, none="for no limit")
-    return definitions(session.tools(), lambda shown: definition(shown, description_characters))
+    listed = [shown for shown in session.tools() if not shown.delivered]
+    return definitions(listed, lambda shown: definition(shown, description_characters))
 
 
 def definition(shown: Shown, description_characters: int = DESCRIPTION_CHARACTERS) -> dict[str, Any]:
@@ -65,6 +67,10 @@ def definition(shown: Shown, description_characters: int = DESCRIPTION_CHARACTER
     made = exported(shown.tool.input_schema, "openai")
     text = " ".join(filter(None, (shown.tool.description or shown.tool.fallback_description, made.note)))
     description = shortened(text, description_characters, shown.tool.id)
+    if _is_search(shown):
+        return {
+            "type": TOOL_SEARCH, "execution": "client", "description": description, "parameters": made.schema,
+        }  # fmt: skip
     return {
         "type": "function", "name": shown.name, "description": description, "parameters": made.schema, "strict": False,
     }  # fmt: skip
@@ -105,34 +111,14 @@ def _written(arguments: object) -> str | None:
 
 
 def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[str, Any]]:
-    """The items that carry results back, one for each call."""
-    return [_output(clean(call.id), clean(result.content), result.parts) for call, result in answered_calls(answered)]
-
-
-def _output(call_id: str, text: str, parts: Iterable[Part]) -> dict[str, Any]:
-    return {"type": "function_call_output", "call_id": call_id, "output": _content(text, parts)}
-
-
-def _content(text: str, parts: Iterable[Part]) -> str | list[dict[str, Any]]:
-    """The content of a result: its text, or where images are among its parts, parts with each image in its place."""
-    contents: list[dict[str, Any]] = []
-    behind: list[dict[str, Any]] = []  # images whose placeholder a layer has cut or changed
-    for part in parts:
-        if (image := shown_image(part, IMAGE_BYTES)) is None:
-            continue
-        mark, media_type, data = image
-        picture = {"type": "input_image", "image_url": f"data:{media_type};base64,{data}"}
-        before, found, after = text.partition(mark)
-        if found:
-            contents += [*_text_parts(before), picture]
-            text = after
-        else:
-            behind.append(picture)
-    return [*contents, *_text_parts(text), *behind] if contents or behind else text
-
-
-def _text_parts(text: str) -> list[dict[str, Any]]:
-    return [{"type": "input_text", "text": stripped}] if (stripped := text.strip("\n")).strip() else []
+    """The items that carry results back, one for each call; behind it, in the mode "native", the tools it brings."""
+    made = Input(definition)
+    pairs = answered_calls(answered)
+    for call, _ in pairs:
+        if call.name == TOOL_SEARCH and isinstance(call.arguments, Mapping):
+            made.search(clean(call.id))
+    made.answer((clean(call.id), clean(result.content), result.parts, result.loaded) for call, result in pairs)
+    return made.items()
 
 
 # -- for an agent ------------------------------------------------------------------------------------------------
@@ -170,6 +156,7 @@ class ResponsesModel:
     """Asks the provider; with `stream`, its reply is shown as it comes in. An async client needs `arun`."""
 
     takes_schema = True
+    native = native
 
     def __init__(self, client: ResponsesClient, name: str, stream: bool, options: JsonObject) -> None:
         self.client, self.name, self.stream = client, name, stream
@@ -178,14 +165,15 @@ class ResponsesModel:
     def request_for(self, request: CallModel) -> dict[str, Any]:
         """The arguments of `responses.create`."""
         options = self.options | dict(request.options)
-        arguments: dict[str, Any] = {"model": self.name, "input": messages_for(request.transcript)}
+        listed = _listed(request, options.get("tool_choice"))
+        arguments: dict[str, Any] = {"model": self.name, "input": messages_for(request.transcript, listed)}
         if request.system:
             arguments["instructions"] = clean(request.system)
         if self.stream:
             arguments["stream"] = True
         arguments |= options
         own = options.get("tools") or []
-        tools = [*(own if request.purpose == "chat" else []), *definitions(request.tools, definition)]
+        tools = [*(own if request.purpose == "chat" else []), *definitions(listed, definition)]
         arguments["tools"] = tools or None
         if not tools:  # the provider refuses a choice among none
             arguments |= {"tool_choice": None, "parallel_tool_calls": None}
@@ -223,43 +211,45 @@ def reply_from(reply: object) -> Reply:
     )
 
 
-def messages_for(transcript: Iterable[Message]) -> list[dict[str, Any]]:
-    """A transcript as the `input` of a request. A reply of this provider is sent back as it came."""
-    items: list[dict[str, Any]] = []
+def messages_for(transcript: Iterable[Message], tools: Iterable[Shown] = ()) -> list[dict[str, Any]]:
+    """A transcript as the `input` of a request that lists these tools. A reply of this provider is sent as it came."""
+    listed = list(tools)
+    made = Input(definition, [shown.name for shown in listed], searches=any(map(_is_search, listed)))
     for message in transcript:
         match message:
             case UserSaid():
-                parts = [{"type": "input_text", "text": message.text}, *message.parts]
-                items.append({"role": "user", "content": parts if message.parts else message.text})
+                made.say(message.text, message.parts, message.loaded)
+            case ModelReplied() if message.wire == WIRE and isinstance(message.raw, list | tuple):
+                made.reply(message.raw, (call.id for call in message.calls))
             case ModelReplied():
-                items += _assistant(message)
+                made.translate(message.text, message.calls)
             case Answers():
-                items += [_output(result.call_id, result.content, result.parts) for result in message.results]
+                made.answer((each.call_id, each.content, each.parts, each.loaded) for each in message.results)
             case _:
-                items.append({"role": "user", "content": f"[{message.text}]"})
-    return items
-
-
-def _assistant(reply: ModelReplied) -> list[dict[str, Any]]:
-    if reply.wire == WIRE and isinstance(reply.raw, list | tuple):
-        ids = iter(call.id for call in reply.calls)  # the session replaces an id that an earlier call has
-        return [
-            {**item, "call_id": next(ids, item.get("call_id"))} if is_call(item) else dict(item) for item in reply.raw
-        ]
-    said = [{"role": "assistant", "content": reply.text}] if reply.text.strip() else []
-    calls = [
-        {
-            "type": "function_call",
-            "call_id": call.id,
-            "name": legal_name(call.name),
-            "arguments": valid_json(call.arguments),
-        }
-        for call in reply.calls
-    ]
-    return [*said, *calls]
+                made.say(f"[{message.text}]")
+    return made.items()
 
 
 # -- inside ------------------------------------------------------------------------------------------------------
+
+
+def _is_search(shown: Shown) -> bool:
+    """Whether a tool is the search tool, in the provider's own form."""
+    return shown.built_in and shown.name == TOOL_SEARCH
+
+
+def _listed(request: CallModel, choice: object) -> list[Shown]:
+    """The tools in `tools`: those that no message brings, and those that `tool_choice` names.
+
+    Older models look for a name that is chosen in `tools` only.
+    """
+    chosen = [mapping(choice), *_mappings(mapping(choice).get("tools"))]
+    names = {each.get("name") for each in chosen} | {shown.name for shown in request.listed()}
+    return [shown for shown in request.tools if shown.name in names]
+
+
+def _mappings(value: object) -> list[JsonObject]:
+    return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
 
 
 def _refuse_errors(plain: JsonObject) -> None:

@@ -1,0 +1,169 @@
+"""The input of a request of OpenAI Responses: what was said, called and answered, and the tools that answers bring.
+
+A tool that stands in `tools` is called by its name alone. One that an item brings is called in a namespace: that of its
+server if a `tool_search_output` brought it, otherwise one with the name of the tool itself. The provider refuses a
+history with a call that does not name its namespace, or names one that is not there, and a tool that is declared twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+from toolsearch.calls import LoadedTool, Part
+from toolsearch.calls.parts import shown_image
+from toolsearch.catalog.tools import Shown, shown_of
+from toolsearch.events.facts import JudgedCall
+from toolsearch.support.json_types import JsonObject
+from toolsearch.support.text import legal_name
+from toolsearch.wires._arguments import valid_json
+from toolsearch.wires._response_items import TOOL_SEARCH, input_of, is_call
+from toolsearch.wires.shared import definitions
+
+__all__ = ["Input"]
+
+IMAGE_BYTES = 20_000_000  # the provider refuses a request of more than 50 MB
+NO_CUSTOM_TOOL = "It did not run: this program has no such tool. Use a listed tool."
+
+
+class Input:
+    """Takes in one message after the other; `items` is what they come to.
+
+    `listed` are the names of the tools in `tools`, which no item brings again. With `searches` the search tool stands
+    there as the provider's own. `define` gives the definition of a tool.
+    """
+
+    def __init__(
+        self, define: Callable[[Shown], dict[str, Any]], listed: Collection[str] = (), *, searches: bool = False
+    ) -> None:
+        self._define, self._listed, self._searches = define, frozenset(listed), searches
+        self._items: list[dict[str, Any]] = []
+        self._spaces: dict[str, str] = {}  # of the tools that items bring: the namespace that each is called in
+        self._searching: set[str] = set()  # ids of searches of the provider's own form
+        self._ids: set[object] = set()  # of items
+
+    def items(self) -> list[dict[str, Any]]:
+        """All items, each call in the namespace where this request has its tool."""
+        return [self._placed(item) if item.get("type") == "function_call" else item for item in self._items]
+
+    def _placed(self, call: dict[str, Any]) -> dict[str, Any]:
+        name, space = call.get("name"), call.get("namespace")
+        where = "" if name in self._listed else self._spaces.get(str(name), space)
+        if where == space or not (where or space):
+            return call
+        rest = {key: value for key, value in call.items() if key != "namespace"}
+        return {**rest, "namespace": where} if where else rest
+
+    # -- what was said and called --------------------------------------------------------------------------------
+
+    def say(self, text: str, parts: Iterable[JsonObject] = (), loaded: Iterable[LoadedTool] = ()) -> None:
+        """A message of the user, behind the tools that come with it."""
+        self._bring(loaded)
+        contents = [{"type": "input_text", "text": text}, *parts]
+        self._items.append({"role": "user", "content": contents if len(contents) > 1 else text})
+
+    def reply(self, items: Iterable[Any], call_ids: Iterable[str]) -> None:
+        """A reply of this provider, as it came; the session replaces an id that an earlier call has."""
+        ids = iter(call_ids)
+        for item in items:
+            if not isinstance(item, Mapping):
+                continue
+            own = dict(item)
+            if is_call(own):
+                own["call_id"] = next(ids, own.get("call_id"))
+                if own["type"] == "tool_search_call":
+                    self._searching.add(own["call_id"])
+                if own.get("id") in self._ids:  # a server that begins to count with each reply
+                    del own["id"]
+            self._ids.add(own.get("id"))
+            self._items.append(own)
+            if own.get("type") == "custom_tool_call":
+                output = {"type": "custom_tool_call_output", "call_id": own.get("call_id"), "output": NO_CUSTOM_TOOL}
+                self._items.append(output)
+
+    def translate(self, text: str, calls: Iterable[JudgedCall]) -> None:
+        """A reply of another provider."""
+        if text.strip():
+            self._items.append({"role": "assistant", "content": text})
+        for call in calls:
+            head: dict[str, Any] = {"type": "function_call", "call_id": call.id}
+            if self._searches and call.kind == "search" and call.name == TOOL_SEARCH:
+                self._searching.add(call.id)
+                head |= {"type": "tool_search_call", "execution": "client", "status": "completed"}
+                self._items.append({**head, "arguments": input_of(call.arguments)})
+            else:
+                self._items.append({**head, "name": legal_name(call.name), "arguments": valid_json(call.arguments)})
+
+    # -- results -------------------------------------------------------------------------------------------------
+
+    def search(self, call_id: str) -> None:
+        """The call with this id was a search of the provider's own form."""
+        self._searching.add(call_id)
+
+    def answer(self, results: Iterable[tuple[str, str, Iterable[Part], Iterable[LoadedTool]]]) -> None:
+        """The results of a reply's calls, each with the id of its call, its text, its parts, and what it brings."""
+        texts = []
+        for call_id, text, parts, loaded in results:
+            if call_id in self._searching:
+                brought = self._grouped(self._new(loaded))
+                head = {"type": "tool_search_output", "call_id": call_id, "execution": "client"}
+                self._items.append({**head, "status": "completed", "tools": brought})
+                texts.append(text)  # that item has no place for it
+            else:
+                self._items.append(
+                    {"type": "function_call_output", "call_id": call_id, "output": _content(text, parts)}
+                )
+                self._bring(loaded)
+        for text in texts:
+            self._items.append({"role": "user", "content": f"[{text}]"})
+
+    # -- tools that come -----------------------------------------------------------------------------------------
+
+    def _new(self, loaded: Iterable[LoadedTool]) -> list[LoadedTool]:
+        return [each for each in loaded if each.name not in self._listed and each.name not in self._spaces]
+
+    def _bring(self, loaded: Iterable[LoadedTool]) -> None:
+        new = self._new(loaded)
+        self._spaces |= {each.name: each.name for each in new}
+        if tools := definitions(map(shown_of, new), self._define):
+            self._items.append({"type": "additional_tools", "role": "developer", "tools": tools})
+
+    def _grouped(self, loaded: Iterable[LoadedTool]) -> list[dict[str, Any]]:
+        """The tools of each server as a namespace, in order; one that has no server stands alone."""
+        groups: dict[str, list[dict[str, Any]]] = {}
+        grouped: list[dict[str, Any]] = []
+        for each in loaded:
+            space = legal_name(each.server) if each.server else each.name
+            self._spaces[each.name] = space
+            tools = [{**made, "defer_loading": True} for made in definitions([shown_of(each)], self._define)]
+            if not each.server:
+                grouped += tools
+            elif space in groups:
+                groups[space] += tools
+            elif tools:
+                groups[space] = tools
+                about = f"Tools of {each.server}."
+                grouped.append({"type": "namespace", "name": space, "description": about, "tools": tools})
+        return grouped
+
+
+def _content(text: str, parts: Iterable[Part]) -> str | list[dict[str, Any]]:
+    """The content of a result: its text, or where images are among its parts, parts with each image in its place."""
+    contents: list[dict[str, Any]] = []
+    behind: list[dict[str, Any]] = []  # images whose placeholder a layer has cut or changed
+    for part in parts:
+        if (image := shown_image(part, IMAGE_BYTES)) is None:
+            continue
+        mark, media_type, data = image
+        picture = {"type": "input_image", "image_url": f"data:{media_type};base64,{data}"}
+        before, found, after = text.partition(mark)
+        if found:
+            contents += [*_text_parts(before), picture]
+            text = after
+        else:
+            behind.append(picture)
+    return [*contents, *_text_parts(text), *behind] if contents or behind else text
+
+
+def _text_parts(text: str) -> list[dict[str, Any]]:
+    return [{"type": "input_text", "text": stripped}] if (stripped := text.strip("\n")).strip() else []
