@@ -23,6 +23,7 @@ from toolsearch.wires.shared import definitions
 __all__ = ["Input"]
 
 IMAGE_BYTES = 20_000_000  # the provider refuses a request of more than 50 MB
+_FREE = ("message", "function_call", "tool_search_call")  # items that need no id of their own
 NO_CUSTOM_TOOL = "It did not run: this program has no such tool. Use a listed tool."
 
 
@@ -73,9 +74,9 @@ class Input:
                 own["call_id"] = next(ids, own.get("call_id"))
                 if own["type"] == "tool_search_call":
                     self._searching.add(own["call_id"])
-                if own.get("id") in self._ids:  # a server that begins to count with each reply
-                    del own["id"]
-            self._ids.add(own.get("id"))
+            if own.get("type") in _FREE and own.get("id") in self._ids:  # a server that counts anew with each reply
+                del own["id"]
+            self._ids |= {own["id"]} if own.get("id") else set()
             self._items.append(own)
             if own.get("type") == "custom_tool_call":
                 output = {"type": "custom_tool_call_output", "call_id": own.get("call_id"), "output": NO_CUSTOM_TOOL}
