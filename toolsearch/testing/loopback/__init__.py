@@ -5,7 +5,7 @@ steps          what a script may say              schema_rules   the tool defini
 
 One module for each format: what such a provider refuses, its replies whole and streamed, its errors:
 openai_chat   Chat Completions       openai_responses   Responses       anthropic   Messages
-gemini        generateContent        ollama             /api/chat
+gemini        generateContent        ollama             /api/chat       responses_rules   what Responses refuses
 """
 
 from toolsearch.testing.loopback.server import LoopbackProvider
