@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("langchain", reason="pip install 'toolsearch-kit[langchain]'")
+pytest.importorskip("langchain", reason="needs pip install 'toolsearch-kit[langchain]': see `make frameworks`")
 
 from langchain.agents import create_agent
 from langchain.tools import ToolRuntime

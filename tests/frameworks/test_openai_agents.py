@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("agents", reason="pip install 'toolsearch-kit[openai-agents]'")
+pytest.importorskip("agents", reason="needs pip install 'toolsearch-kit[openai-agents]': see `make frameworks`")
 
 from agents import (
     Agent,

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pydantic_ai", reason="pip install 'toolsearch-kit[pydantic-ai]'")
+pytest.importorskip("pydantic_ai", reason="needs pip install 'toolsearch-kit[pydantic-ai]': see `make frameworks`")
 
 from pydantic_ai import Agent, DeferredToolRequests, DeferredToolResults, RunContext, Tool
 from pydantic_ai.capabilities import ToolSearch as PydanticToolSearch

@@ -58,7 +58,7 @@ def test_a_toolset_that_needs_a_running_agent_says_what_to_pass() -> None:
 
 
 def test_pydantic_ai() -> None:
-    pytest.importorskip("pydantic_ai", reason="pip install 'toolsearch-kit[pydantic-ai]'")
+    pytest.importorskip("pydantic_ai", reason="needs pip install 'toolsearch-kit[pydantic-ai]': see `make frameworks`")
     from pydantic_ai import Agent, RunContext
     from pydantic_ai import Tool as PydanticTool
     from pydantic_ai.toolsets import FunctionToolset
@@ -70,12 +70,16 @@ def test_pydantic_ai() -> None:
     agent = Agent("test", tools=[rotate_key], toolsets=[FunctionToolset([PydanticTool(needs_context)])])
     assert names(agent) == ["rotate_key", "needs_context"]
     assert answered(agent).content == "rotated billing"
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    open_ended = PydanticTool.from_schema(lambda **arguments: f"did {arguments}", "do_it", "Do it.", schema)  # type: ignore[arg-type]
+    assert next(iter(Catalog(tools_from(open_ended)))).input_schema["required"] == ["name"]
+    assert answered(open_ended, "do_it").content == "did {'name': 'billing'}"
     result = answered(PydanticTool(needs_context), "needs_context")
     assert result.status == "failed"  # an async function; in the adapter it is awaited
 
 
 def test_langchain() -> None:
-    pytest.importorskip("langchain", reason="pip install 'toolsearch-kit[langchain]'")
+    pytest.importorskip("langchain", reason="needs pip install 'toolsearch-kit[langchain]': see `make frameworks`")
     from langchain.tools import ToolRuntime
     from langchain_core.tools import tool as langchain_tool
     from langgraph.prebuilt import ToolNode
@@ -94,7 +98,7 @@ def test_langchain() -> None:
 
 
 def test_openai_agents() -> None:
-    agents = pytest.importorskip("agents", reason="pip install 'toolsearch-kit[openai-agents]'")
+    agents = pytest.importorskip("agents", reason="needs pip install 'toolsearch-kit[openai-agents]': see `make frameworks`")
     agent = agents.Agent("lead", tools=[agents.function_tool(rotate_key, needs_approval=True), agents.WebSearchTool()])
     catalog = Catalog(tools_from(agent))
     held: list[Tool] = list(catalog)

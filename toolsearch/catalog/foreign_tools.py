@@ -71,6 +71,14 @@ def _plain(schema: Mapping[str, object]) -> dict[str, object]:
     return {key: value for key, value in without_titles(schema).items() if key != "description"}
 
 
+def _with_function(options: dict[str, object], call: Callable[..., object], schema: Any) -> ForeignTool:
+    """A tool with its own function, read as any other if that says as much as the schema: `**arguments` does not."""
+    function = Function(call)
+    if function.schema["properties"].keys() == schema.get("properties", {}).keys():
+        return ForeignTool({**options, "run": call}, function.schema, function)
+    return ForeignTool({**options, "run": call}, schema)
+
+
 # -- LangChain ---------------------------------------------------------------------------------------------------
 
 
@@ -137,8 +145,7 @@ def _read_pydantic_ai(source: Any) -> ForeignTool:
         return ForeignTool(
             options, source.function_schema.json_schema, notices=_without_function(source.name, "RunContext")
         )
-    function = Function(source.function)
-    return ForeignTool({**options, "run": source.function}, function.schema, function)
+    return _with_function(options, source.function, source.function_schema.json_schema)
 
 
 def _read_pydantic_ai_definition(source: Any) -> ForeignTool:
@@ -202,8 +209,7 @@ def _read_openai_agents(source: Any) -> ForeignTool:
         options["annotations"] = ASKS
     wrapped = getattr(source, "__wrapped__", None)
     if callable(wrapped) and not _takes_agents_context(wrapped):
-        function = Function(wrapped)
-        return ForeignTool({**options, "run": wrapped}, function.schema, function)
+        return _with_function(options, wrapped, source.params_json_schema)
 
     async def run(toolsearch_context: ToolContext, **arguments: object) -> object:
         text = json.dumps(arguments)

@@ -1,0 +1,47 @@
+"""The examples with_….py run offline, on the test model of their framework, with warnings as errors."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+NEEDS = {  # the package of each, and its extra
+    "with_langchain": ("langchain", "langchain"),
+    "with_openai_agents": ("agents", "openai-agents"),
+    "with_pydantic_ai": ("pydantic_ai", "pydantic-ai"),
+}
+POSTED = "Tomorrow it rains in Oslo, 4 to 7 °C. I have posted it."
+
+# What a reader should see, in this order.
+WITHOUT = ["95 tools\n", "request 3: 95 tools\n", POSTED, "3 requests, "]
+WITH = ["95 tools\n", "request 1: 1 tools\n", "request 4: ", POSTED, "4 requests, "]
+SHOWN = {
+    "with_langchain": [*WITHOUT, *WITH, *WITHOUT, *WITH],
+    "with_openai_agents": [*WITHOUT, *WITH],
+    "with_pydantic_ai": [*WITHOUT, *WITH, *WITH],
+}
+
+
+def test_no_example_is_missed() -> None:
+    assert {script.stem for script in EXAMPLES.glob("with_*.py")} == set(SHOWN)
+
+
+@pytest.mark.parametrize("name", SHOWN)
+def test_an_example_shows_what_it_is_about(name: str, tmp_path: Path) -> None:
+    package, extra = NEEDS[name]
+    pytest.importorskip(package, reason=f"needs pip install 'toolsearch-kit[{extra}]': see `make frameworks`")
+    environment = {k: v for k, v in os.environ.items() if not k.endswith(("_API_KEY", "_BASE_URL"))}
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(EXAMPLES / f"{name}.py")],
+        cwd=tmp_path, env={**environment, "PYTHONUTF8": "1"}, check=False, capture_output=True, encoding="utf-8",
+        timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    at = 0
+    for text in SHOWN[name]:
+        at = done.stdout.find(text, at)
+        assert at >= 0, f"{text!r} is not shown, or not in its place:\n{done.stdout}"
