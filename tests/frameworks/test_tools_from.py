@@ -98,7 +98,9 @@ def test_langchain() -> None:
 
 
 def test_openai_agents() -> None:
-    agents = pytest.importorskip("agents", reason="needs pip install 'toolsearch-kit[openai-agents]': see `make frameworks`")
+    agents = pytest.importorskip(
+        "agents", reason="needs pip install 'toolsearch-kit[openai-agents]': see `make frameworks`"
+    )
     agent = agents.Agent("lead", tools=[agents.function_tool(rotate_key, needs_approval=True), agents.WebSearchTool()])
     catalog = Catalog(tools_from(agent))
     held: list[Tool] = list(catalog)

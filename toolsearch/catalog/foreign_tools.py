@@ -74,9 +74,14 @@ def _plain(schema: Mapping[str, object]) -> dict[str, object]:
 def _with_function(options: dict[str, object], call: Callable[..., object], schema: Any) -> ForeignTool:
     """A tool with its own function, read as any other if that says as much as the schema: `**arguments` does not."""
     function = Function(call)
-    if function.schema["properties"].keys() == schema.get("properties", {}).keys():
+    if _names(function.schema) == _names(schema):
         return ForeignTool({**options, "run": call}, function.schema, function)
     return ForeignTool({**options, "run": call}, schema)
+
+
+def _names(schema: Mapping[str, object]) -> set[object]:
+    properties = schema.get("properties")
+    return set(properties) if isinstance(properties, Mapping) else set()
 
 
 # -- LangChain ---------------------------------------------------------------------------------------------------
