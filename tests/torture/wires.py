@@ -1,4 +1,4 @@
-"""Random replies and streams of both wires, such as no provider should send, read alone and in an agent."""
+"""Random replies and streams of the wires, such as no provider should send, read alone and in an agent."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from tests.torture import Outcome
 from toolsearch import Agent, CallModel, Reply, ReplyError, SetupError, ToolSearch
 from toolsearch.events.facts import TextDelta
 from toolsearch.events.stops import REASONS, STOPS
-from toolsearch.wires import anthropic, openai_chat
+from toolsearch.wires import anthropic, openai_chat, openai_responses
 
 __all__ = ["replies", "streams"]
 
 MOST_EXAMPLES = 5  # violations that are told in words
-_WIRES: tuple[ModuleType, ...] = (openai_chat, anthropic)
+_WIRES: tuple[ModuleType, ...] = (openai_chat, anthropic, openai_responses)
 _KEYS = (
     "role", "content", "tool_calls", "function", "name", "arguments", "id", "type", "choices", "message", "delta",
     "index", "usage", "stop_reason", "input", "text", "thinking", "tool_use", "finish_reason", "model", "refusal",
     "function_call", "prompt_tokens", "completion_tokens", "input_tokens", "output_tokens", "signature", "error",
     "code", "audio", "transcript", "prompt_tokens_details", "cached_tokens", "tool_uses", "recipient_name",
-    "parameters",
+    "parameters", "output", "call_id", "summary", "namespace", "execution", "incomplete_details", "reason", "phase",
 )  # fmt: skip
 _VALUES: tuple[Any, ...] = (
     None, "", '{"x":1}', '{"x":1}{"x":1}', "{bad", "assistant", 0, -1, 1e400, float("nan"), True, [], {}, "tool_use",
     "text", "function", "\ud800", 10**400, b"x", "multi_tool_use.parallel", "length", "refusal", "pause_turn", "error",
+    "function_call", "tool_search_call", "client", "message", "reasoning", "incomplete", "final_answer",
 )  # fmt: skip
 
 
@@ -56,8 +57,7 @@ def replies(count: int, seed: int) -> Outcome:
     rng, found = random.Random(seed), _Findings()
     session = ToolSearch([{"name": "echo", "run": lambda **_: "E"}], mode="static").session()
     for number in range(count):
-        wire = _WIRES[number % 2]
-        near = _near_chat if wire is openai_chat else _near_message
+        wire, near = _WIRES[number % 3], _NEAR[number % 3]
         reply = near(rng) if rng.random() < 0.8 else _shape(rng, 0)
         found.figures["tried"] += 1
         _guarded(found, "calls_in", reply, lambda w=wire, r=reply: _check_calls(w, session, r))  # type: ignore[misc]
@@ -122,6 +122,22 @@ def _near_message(rng: random.Random) -> Any:
     return {"role": "assistant", "type": "message", "content": content, **end}
 
 
+def _near_response(rng: random.Random) -> Any:
+    items = [
+        {"type": rng.choice(("message", "function_call", "tool_search_call", "reasoning", "custom_tool_call", "x")),
+         "id": _shape(rng, 4), "call_id": _shape(rng, 4), "name": _shape(rng, 4), "arguments": _shape(rng, 3),
+         "content": _shape(rng, 2), "summary": _shape(rng, 2), "execution": rng.choice(("client", "server", None))}
+        if rng.random() < 0.8
+        else _shape(rng, 2)
+        for _ in range(rng.randrange(4))
+    ]  # fmt: skip
+    end = {"usage": _shape(rng, 2), "status": _shape(rng, 4), "incomplete_details": _shape(rng, 3)}
+    return {"object": "response", "output": items if rng.random() < 0.9 else _shape(rng, 1), **end}
+
+
+_NEAR: tuple[Callable[[random.Random], Any], ...] = (_near_chat, _near_message, _near_response)
+
+
 # -- streams -----------------------------------------------------------------------------------------------------------
 
 
@@ -133,8 +149,7 @@ def streams(count: int, seed: int) -> Outcome:
     """
     rng, found = random.Random(seed), _Findings()
     for number in range(count):
-        wire = _WIRES[number % 2]
-        pieces = _chat_stream(rng) if wire is openai_chat else _message_stream(rng)
+        wire, pieces = _WIRES[number % 3], _STREAMS[number % 3](rng)
         found.figures["tried"] += 1
         try:
             _play(wire, pieces, found)
@@ -154,11 +169,11 @@ class _Stream(list[Any]):
 
 
 class _Client:
-    """A client of either provider that answers with one stream."""
+    """A client of any provider that answers with one stream."""
 
     def __init__(self, pieces: list[Any]) -> None:
         self._pieces = pieces
-        self.chat = self.completions = self.messages = self
+        self.chat = self.completions = self.messages = self.responses = self
 
     def create(self, **_: Any) -> _Stream:
         return _Stream(self._pieces)
@@ -277,3 +292,42 @@ def _message_stream(rng: random.Random) -> list[Any]:
     if rng.random() < 0.7:
         pieces.append({"type": "message_delta", "delta": {"stop_reason": rng.choice(_STOPS)}})
     return pieces
+
+
+_ITEMS: tuple[Any, ...] = (
+    {"type": "message", "role": "assistant", "content": []}, {"type": "reasoning", "summary": []}, {}, None, 5,
+    {"type": "function_call", "call_id": "a", "name": "echo", "arguments": ""},
+    {"type": "function_call", "call_id": "", "name": "echo"}, {"type": "function_call", "call_id": 5, "name": None},
+    {"type": "tool_search_call", "call_id": "b", "execution": "client", "arguments": {"queries": ["x"]}},
+    {"type": "function_call", "call_id": "b", "name": "echo", "arguments": '{"x": 4}'},
+    {"type": "message", "content": [{"type": "refusal", "refusal": "no"}]}, {"type": "message", "content": "hi"},
+)  # fmt: skip
+_RESPONSES: tuple[Any, ...] = (
+    {}, None, 5, {"status": "completed", "output": []}, {"output": 5, "status": "incomplete"}, {"output": [None]},
+    {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}},
+    {"status": "completed", "output": [{"type": "message", "content": [{"type": "output_text", "text": "end"}]}]},
+)  # fmt: skip
+
+
+def _response_stream(rng: random.Random) -> list[Any]:
+    pieces: list[Any] = [{"type": "response.created", "response": {"id": "r"}}] if rng.random() < 0.9 else []
+    for _ in range(rng.randrange(10)):
+        where = {"output_index": rng.choice([0, 1, 2, None]), "content_index": rng.choice([0, 1, None])}
+        kind = rng.choice(("output_text", "refusal", "reasoning_summary_text", "reasoning_text",
+                           "function_call_arguments", "function_call_arguments", "x"))  # fmt: skip
+        chance = rng.random()
+        if chance < 0.4:
+            name = rng.choice(("added", "added", "done"))
+            pieces.append({"type": f"response.output_item.{name}", **where, "item": rng.choice(_ITEMS)})
+        elif chance < 0.9:
+            pieces.append({"type": f"response.{kind}.delta", **where, "delta": rng.choice(_ARGUMENTS)})
+        else:
+            done = {"type": "response.function_call_arguments.done", "arguments": rng.choice(_ARGUMENTS)}
+            pieces.append(rng.choice(({"type": "error"}, {}, {"type": "response.failed"}, done)))
+    if rng.random() < 0.7:
+        kind = rng.choice(("completed", "completed", "incomplete", "failed", "cancelled"))
+        pieces.append({"type": f"response.{kind}", "response": rng.choice(_RESPONSES)})
+    return pieces
+
+
+_STREAMS: tuple[Callable[[random.Random], list[Any]], ...] = (_chat_stream, _message_stream, _response_stream)

@@ -32,7 +32,7 @@ def items_of(reply: object) -> list[dict[str, Any]]:
             raise SetupError(f"this wire reads replies of OpenAI Responses, but {what}")
     output = plain.get("output")
     given = [item for item in output if isinstance(item, Mapping)] if isinstance(output, list | tuple) else []
-    items = [each for item in given for each in _parts(item)]
+    items = [each for item in given if isinstance(item.get("type"), str) for each in _parts(item)]
     calls = [item for item in items if is_call(item)]
     ids = distinct_ids([call.get("call_id") for call in calls], "call", [plain.get("id"), calls])
     for call, call_id in zip(calls, ids, strict=True):
