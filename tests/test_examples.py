@@ -23,6 +23,14 @@ SHOWN = {
         'ok: {"ok": true, "tool": "slack/slack_post_message"}',
         "I have posted it.",
     ],
+    "own_loop_responses": [
+        "OPENAI_API_KEY is not set",
+        "brings get_forecast, ",
+        'ok: {"location": "Oslo"',
+        'ok: {"ok": true, "tool": "slack/slack_post_message"}',
+        "I have posted it.",
+        "the tools of all requests: 1, the same bytes: True",
+    ],
     "own_loop_anthropic": [
         "ANTHROPIC_API_KEY is not set",
         "request: search_tools, ask_user\n",

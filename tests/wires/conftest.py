@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+from toolsearch.testing.loopback import openai_responses
+
 NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 RECORDED = Path(__file__).parent / "recorded"
 
@@ -214,6 +216,17 @@ def openai_server() -> Iterator[Provider]:
 @pytest.fixture
 def anthropic_server() -> Iterator[Provider]:
     provider = Provider("/v1/messages", anthropic_problems, anthropic_pieces)
+    yield provider
+    provider.close()
+
+
+@pytest.fixture
+def responses_server() -> Iterator[Provider]:
+    provider = Provider(
+        "/v1/responses",
+        lambda body: [reason] if (reason := openai_responses.refusal(body)) else [],
+        lambda reply: [*openai_responses.events(reply, 3)],
+    )
     yield provider
     provider.close()
 

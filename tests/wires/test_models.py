@@ -28,7 +28,7 @@ from toolsearch.events.requests import CallModel
 from toolsearch.loop.agent import Agent
 from toolsearch.testing import check_wire
 from toolsearch.wires import anthropic as anthropic_wire
-from toolsearch.wires import openai_chat
+from toolsearch.wires import openai_chat, openai_responses
 from toolsearch.wires._chat_pieces import ChatPieces
 
 Wire = tuple[Any, Callable[..., Any]]
@@ -77,18 +77,41 @@ def anthropic_reply(text: str | None = None, calls: tuple[tuple[str, str, dict[s
     }  # fmt: skip
 
 
-@pytest.fixture(params=["openai", "anthropic"])
+def responses_reply(text: str | None = None, calls: tuple[tuple[str, str, dict[str, Any]], ...] = ()) -> dict[str, Any]:
+    thought = {"type": "summary_text", "text": "Let me think."}
+    items: list[dict[str, Any]] = [{"type": "reasoning", "id": "", "summary": [thought], "encrypted_content": "c2ln"}]
+    said = {"type": "output_text", "text": text, "annotations": []}
+    items += [{"type": "message", "role": "assistant", "content": [said]}] if text else []
+    items += [
+        {"type": "function_call", "call_id": i, "name": name, "arguments": json.dumps(given)}
+        for i, name, given in calls
+    ]
+    details = {"input_tokens_details": {"cached_tokens": 30, "cache_write_tokens": 0}}
+    usage = {"input_tokens": 50, "output_tokens": 5, "total_tokens": 55, **details}
+    usage |= {"output_tokens_details": {"reasoning_tokens": 0}}
+    head = {"id": "r", "object": "response", "created_at": 1, "model": "gpt-test", "status": "completed"}
+    return {**head, "tools": [], "tool_choice": "auto", "parallel_tool_calls": True, "output": items, "usage": usage}
+
+
+REPLIES = {"openai": openai_reply, "anthropic": anthropic_reply, "responses": responses_reply}
+
+
+@pytest.fixture(params=REPLIES)
 def wire(request: pytest.FixtureRequest) -> Wire:
-    server = request.getfixturevalue(f"{request.param}_server")
-    return server, openai_reply if request.param == "openai" else anthropic_reply
+    return request.getfixturevalue(f"{request.param}_server"), REPLIES[request.param]
+
+
+def wire_of(server: Any) -> Any:
+    paths = {"chat": openai_chat, "responses": openai_responses, "messages": anthropic_wire}
+    return next(wire for part, wire in paths.items() if part in server.path)
 
 
 def model_for(server: Any, way: str) -> Any:
     stream, is_async = way.startswith("streamed"), way.endswith("async")
-    if "chat" in server.path:
+    if (of_server := wire_of(server)) is not anthropic_wire:
         make: Any = openai.AsyncOpenAI if is_async else openai.OpenAI
         client = make(base_url=f"{server.url}/v1", api_key="k", max_retries=0)
-        return openai_chat.model(client, "gpt-test", stream=stream)
+        return of_server.model(client, "gpt-test", stream=stream)
     make = anthropic.AsyncAnthropic if is_async else anthropic.Anthropic
     return anthropic_wire.model(make(base_url=server.url, api_key="k", max_retries=0), "claude-test", stream=stream)
 
@@ -130,9 +153,9 @@ def test_an_agent_searches_calls_and_answers(wire: Wire, way: str) -> None:
     assert all(r.raw is not None for r in replies)
 
 
-def test_both_wires_and_their_models_keep_the_promises(wire: Wire) -> None:
+def test_the_wires_and_their_models_keep_the_promises(wire: Wire) -> None:
     server, reply = wire
-    of_server = openai_chat if "chat" in server.path else anthropic_wire
+    of_server = wire_of(server)
 
     def with_calls(calls: Any) -> dict[str, Any]:
         return reply(calls=tuple((call.id, call.name, call.arguments) for call in calls))
@@ -252,6 +275,8 @@ class Wrapped:
         self.client = client
 
     def create(self, **arguments: Any) -> Any:
+        if "input" in arguments:
+            return self.client.responses.create(**arguments)
         inner = self.client.chat.completions if hasattr(self.client, "chat") else self.client.messages
         return inner.create(**arguments)
 
@@ -259,7 +284,7 @@ class Wrapped:
     def chat(self) -> Any:
         return self
 
-    completions = messages = chat
+    completions = messages = responses = chat
 
 
 @ways

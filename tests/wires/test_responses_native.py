@@ -17,7 +17,7 @@ from toolsearch.events.facts import Answers, JudgedCall, ModelReplied, ToolRetur
 from toolsearch.layers import memory
 from toolsearch.protocols import ModelSteps
 from toolsearch.stores import SqliteStore
-from toolsearch.testing import LoopbackProvider, check_wire
+from toolsearch.testing import LoopbackProvider
 from toolsearch.wires import openai_chat
 from toolsearch.wires import openai_responses as wire
 
@@ -134,41 +134,6 @@ def test_an_agent_searches_calls_and_answers_and_the_tools_keep_their_bytes(way:
         assert calls(last)[1:] == [("search_tools", None), ("rotate_key", "rotate_key"), *calls(last)[3:]]
         assert calls(last)[3:] == [("send_mail", "send_mail"), ("clock", None)]
         assert kinds(last)[:4] == ["user", "function_call", "function_call_output", "additional_tools"]
-
-
-@ways
-def test_the_model_keeps_the_promises_of_a_wire(way: str) -> None:
-    providers: list[LoopbackProvider] = []
-
-    def body(*items: Any) -> dict[str, Any]:
-        counts: dict[str, Any] = {"input_tokens": 3, "output_tokens": 1, "total_tokens": 4}
-        counts |= {"input_tokens_details": {"cached_tokens": 2}, "output_tokens_details": {"reasoning_tokens": 0}}
-        return {"id": "r", "object": "response", "created_at": 1, "model": "gpt", "status": "completed", "tools": [],
-                "parallel_tool_calls": True, "tool_choice": "auto", "output": list(items), "usage": counts}  # fmt: skip
-
-    def with_calls(given: Any) -> dict[str, Any]:
-        items = [{"type": "function_call", "call_id": c.id, "name": c.name, "arguments": json.dumps(c.arguments)}
-                 for c in given]  # fmt: skip
-        return body(*items)
-
-    def with_text(text: str) -> dict[str, Any]:
-        content = [{"type": "output_text", "text": text, "annotations": []}]
-        return body({"type": "message", "role": "assistant", "status": "completed", "content": content})
-
-    def model(replies: Any) -> wire.ResponsesModel:
-        providers.append(LoopbackProvider(replies))
-        providers[-1].__enter__()
-        return model_for(providers[-1], way)
-
-    try:
-        check_wire(
-            wire, reply_with_calls=with_calls, reply_with_text=with_text, model=model,
-            requests=lambda: providers[-1].requests,
-        )  # fmt: skip
-        assert [each.refusals for each in providers] == [[]] * len(providers)
-    finally:
-        for each in providers:
-            each.__exit__(None, None, None)
 
 
 @searches
