@@ -165,6 +165,23 @@ def test_J52_a_sub_agent_searches_for_itself(build: Any) -> None:
 
 
 @both
+def test_J52_agents_that_are_nodes_of_a_graph_have_the_search(build: Any) -> None:
+    """J52: the messages are shared; each node begins with the search tool, in each turn of the thread."""
+    search = made_search()
+    first, second = script([FIND], "Found."), script([("search_tools", {"queries": ["weather"]})], [ROTATE], "Done.")
+    graph = StateGraph(MessagesState)
+    graph.add_node("first", build(first, search))
+    graph.add_node("second", build(second, search))
+    graph.add_edge(START, "first")
+    graph.add_edge("first", "second")
+    state = graph.compile(checkpointer=InMemorySaver()).invoke(ASKED, thread("one"))
+    assert state["messages"][-1].text == "Done."
+    assert first.shown == [["search_tools"], ["search_tools", "rotate_key"]]
+    assert second.shown[1][-1] == "get_weather"
+    assert "rotate_key" in second.shown[2]
+
+
+@both
 @pytest.mark.parametrize("call", [ROTATE, THROUGH], ids=["append", "bridge"])
 @pytest.mark.parametrize("decision", ["approve", "reject", "respond", None])
 def test_C39_a_call_that_a_person_approves_waits_in_any_mode(build: Any, call: Any, decision: str | None) -> None:

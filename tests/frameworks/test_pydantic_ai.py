@@ -12,6 +12,7 @@ from pydantic_ai.capabilities import ToolSearch as PydanticToolSearch
 from pydantic_ai.messages import ModelMessagesTypeAdapter, ModelResponse, TextPart, ToolCallPart
 from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.tools import ToolDefinition
+from pydantic_ai.toolsets import WrapperToolset
 
 from toolsearch import Caller, StateError, ToolSearch, tool
 from toolsearch.frameworks import tools_from
@@ -212,6 +213,74 @@ def test_J52_an_agent_that_another_one_calls_searches_for_itself() -> None:
     assert ran(lead, "The billing key leaked.", deps="ana").output == "Done."
     assert inner.shown == [["search_tools"], ["search_tools", "rotate_key"], ["search_tools", "rotate_key"]]
     assert outer.shown == [["delegate", "search_tools"]] * 2
+
+
+class Recorded(WrapperToolset[Any]):
+    """A durable toolset: a call that is in the records is not made again."""
+
+    def __init__(self, wrapped: Any, records: dict[tuple[str, str], Any]) -> None:
+        super().__init__(wrapped)
+        self.records = records
+
+    async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: Any, tool: Any) -> Any:
+        key = (name, str(tool_args))
+        if key not in self.records:
+            self.records[key] = await super().call_tool(name, tool_args, ctx, tool)
+        return self.records[key]
+
+
+def test_J52_a_durable_run_that_takes_its_searches_from_records_has_found_the_same() -> None:
+    """J52: after a crash the searches are not made again, and the session of the new process learns of them."""
+    records: dict[tuple[str, str], Any] = {}
+    steps = [[FIND], [("search_tools", {"queries": ["weather"]})], [ROTATE], "Done."]
+    shown = []
+    for _ in ("before the crash", "after it"):
+        script = Script(*steps)
+        agent = Agent(script.model, deps_type=str, toolsets=[Recorded(SearchToolset(made_search()), records)])
+        assert results(ran(agent, "The billing key leaked.", deps="ana"))[2][1] == "rotated billing for ana"
+        shown.append(script.shown)
+    assert shown[0] == shown[1]
+    assert shown[0][2] == ["search_tools", "rotate_key", "get_weather"]
+
+
+def test_what_left_the_session_does_not_come_back_from_the_history() -> None:
+    search = made_search()
+    script = Script([FIND], "Found.", "Gone.")
+    agent = Agent(script.model, deps_type=str, toolsets=[SearchToolset(search)])
+    first = ran(agent, "The billing key leaked.", deps="ana", conversation_id="one")
+    ran(agent, "And now?", deps="ana", conversation_id="one", message_history=first.all_messages())
+    search.session("one").unload(["rotate_key"])
+    script.steps.append("Still gone.")
+    ran(agent, "And now?", deps="ana", conversation_id="one", message_history=first.all_messages())
+    assert script.shown[-2:] == [["search_tools", "rotate_key"], ["search_tools"]]
+
+
+def test_J52_a_workflow_of_dbos_searches_as_a_plain_run(tmp_path: Any) -> None:
+    """J52: the durable twin of an agent, with pydantic-ai's own capability for it."""
+    dbos = pytest.importorskip("dbos", reason="needs pip install dbos")
+    from pydantic_ai.durable_exec.dbos import DBOSDurability
+
+    database = f"sqlite:///{tmp_path}/system.sqlite"
+    dbos.DBOS(config={"name": "toolsearch-tests", "system_database_url": database, "run_admin_server": False})
+    script = Script([FIND], [ROTATE], "Done.")
+    agent = Agent(
+        script.model,
+        name="lead",
+        deps_type=str,
+        toolsets=[SearchToolset(made_search())],
+        capabilities=[DBOSDurability()],
+    )
+
+    @dbos.DBOS.workflow()
+    async def durable(prompt: str) -> str:
+        return str((await agent.run(prompt, deps="ana")).output)
+
+    dbos.DBOS.launch()
+    try:
+        assert asyncio.run(durable("The billing key leaked.")) == "Done."
+    finally:
+        dbos.DBOS.destroy()
+    assert script.shown == [["search_tools"], ["search_tools", "rotate_key"], ["search_tools", "rotate_key"]]
 
 
 def test_many_runs_at_once_do_not_mix() -> None:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from toolsearch import Caller, CallPlan, Session, SetupError, Shown, Tool, ToolCall, ToolSearch
 
@@ -31,16 +32,21 @@ Approval = Callable[[Tool], bool]
 _RUNNING: ContextVar[Mapping[str, Any] | None] = ContextVar("toolsearch_running", default=None)
 
 
-def opened(search: ToolSearch, conversation_id: str | None, caller: Caller | None, found: Iterable[str]) -> Session:
-    """The session of a conversation; in one that is new here, `found` is loaded, and can be called.
+_TAKEN: WeakKeyDictionary[Session, set[str]] = WeakKeyDictionary()  # what a session took from the history, once
 
-    The conversation may be older than its session: another process had it, or it was evicted.
+
+def opened(search: ToolSearch, conversation_id: str | None, caller: Caller | None, found: Iterable[str]) -> Session:
+    """The session of a conversation, with what the history says was `found` before: it is loaded, and can be called.
+
+    The history may know more than the session: another process had the conversation, or a durable run took the answer
+    of a search from its records. What left the session since, it does not get back.
     """
     session = search.session(conversation_id, caller=caller)
-    if not session.loaded:
-        session.load(found)
-        if session.loaded:
-            session.tools()  # the model was shown them before
+    taken, loaded = _TAKEN.setdefault(session, set()), len(session.loaded)
+    session.load(new := [each for each in dict.fromkeys(found) if each not in taken])
+    taken.update(new)
+    if len(session.loaded) > loaded:
+        session.tools()  # the model was shown them before
     return session
 
 
