@@ -73,6 +73,7 @@ ALONE = {
         "_message_blocks",
         "_message_cache",
         "_response_input",
+        "_message_replies",
     },
     "frameworks": {"running", "sources", "_langgraph_pieces"},
 }

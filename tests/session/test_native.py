@@ -104,7 +104,10 @@ def test_a_tool_that_the_caller_may_no_longer_see_is_declared_no_more() -> None:
     _find(session, "rotate key")
     assert "rotate_key" in [shown.name for shown in session.deferred()]
     allowed.remove("rotate_key")
-    assert "rotate_key" not in [shown.name for shown in [*session.deferred(), *session.tools()]]
+    assert "rotate_key" not in [shown.name for shown in session.tools()]
+    (left,) = [shown.tool for shown in session.deferred() if shown.name == "rotate_key"]  # an answer refers to it
+    assert (left.description, left.input_schema["properties"]) == ("No longer available.", {})
+    assert session.handle(ToolCall("c", "rotate_key", {})).status == "unknown"
 
 
 def test_a_wire_that_goes_by_value_is_given_nothing_to_declare() -> None:

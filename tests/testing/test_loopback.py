@@ -236,6 +236,7 @@ SERVER_CALL = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_searc
         (messages(tools=[tool("f")] + [tool(f"g{n}", defer_loading=True) for n in range(10_001)]), "10000 at most"),
         (messages(SYSTEM), "unexpected role 'system'"),
         (messages(SYSTEM, betas=BOTH_BETAS), ""),
+        (messages(SYSTEM, USER, betas=BOTH_BETAS), "must follow a user message and precede"),
         (messages(SYSTEM, betas=anthropic.CHANGES), "tool_definition is not permitted"),
         (messages(SYSTEM, betas=BOTH_BETAS, tools=[tool("g")]), "already"),
     ],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolsearch.catalog.tools import Shown, Tool
@@ -14,8 +14,9 @@ __all__ = ["DeclaredTools"]
 class DeclaredTools:
     """What one conversation has declared. It keeps its bytes and order: tools that come later stand at the end.
 
-    A tool that leaves the catalog, or changes at its source, stays as it was declared; one that the caller may no
-    longer see leaves at once.
+    A tool that leaves the catalog, or changes at its source, stays as it was declared. Of one that the caller may no
+    longer see, nothing stays but the name, and that only if an answer referred to it: a provider refuses a history that
+    refers to what is not declared.
     """
 
     _shown: dict[str, Shown] = field(default_factory=dict)
@@ -32,16 +33,29 @@ class DeclaredTools:
         stay: Callable[[Iterable[Tool]], list[Tool]],
         name_of: Callable[[Tool], str],
         most: int | None,
+        referred: Mapping[str, str],
     ) -> list[Shown]:
         """What is declared now that there are these tools, at most `most`.
 
-        `stay` leaves those that the caller may see, of tools that were declared before.
+        `stay` leaves those that the caller may see, of tools that were declared before. `referred` are the names of
+        those that answers referred to, by id.
         """
         if self._seen != tools:
             staying = {tool.id for tool in stay(shown.tool for shown in self._shown.values())}
-            self._shown = {i: shown for i, shown in self._shown.items() if i in staying}
+            self._shown = {
+                i: shown if i in staying else _withdrawn(i, shown.name)
+                for i, shown in self._shown.items()
+                if i in staying or i in referred
+            }
             for tool in tools:
                 if tool.id not in self._shown and (most is None or len(self._shown) < most):
                     self._shown[tool.id] = Shown(name_of(tool), tool, delivered=True)
+            for tool_id, name in referred.items():  # those that were gone when the session was restored
+                self._shown.setdefault(tool_id, _withdrawn(tool_id, name))
             self._seen = tools
         return list(self._shown.values())
+
+
+def _withdrawn(tool_id: str, name: str) -> Shown:
+    """What is declared in the place of a tool that is gone: its name."""
+    return Shown(name, Tool(tool_id, name, "No longer available."), delivered=True)

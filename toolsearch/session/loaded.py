@@ -116,7 +116,8 @@ class LoadedTools:
         seen = self._view.visible(self.caller)
         tools = [tool for tool in seen.all if tool.id not in pinned]
         most = self.native.most_declared if self.native is not None else None
-        return self.declared.taking([*tools, *self.stay(self.found.values())], self.stay, self.name_of, most)
+        tools += self.stay(self.found.values())
+        return self.declared.taking(tools, self.stay, self.name_of, most, {i: self._names[i] for i in self._delivered})
 
     def stay(self, tools: Iterable[Tool]) -> list[Tool]:
         """The tools without those that the caller may no longer see, asked of the very definition that is shown.

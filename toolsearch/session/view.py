@@ -199,7 +199,8 @@ class View:
         if wire is None:
             return ""
         if (native := native_of(wire)) is None:
-            return f"{_named(wire)} cannot deliver natively"
+            why = getattr(wire, "not_native", "")
+            return f"{_named(wire)} cannot deliver natively" + (f": {why}" if why else "")
         most = native.most_declared
         if native.declares and most is not None and (many := len(self.visible(caller))) > most:
             return f"{many:,} tools are more than {_named(wire)} declares ({most:,})"

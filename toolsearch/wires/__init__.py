@@ -6,7 +6,7 @@ chat_message, chat_extras   a chat completion as a history may hold it, and what
 shared        what all have in common                               reading     what a reply may hold besides a reply
 chat_pieces, message_pieces, response_pieces   a streamed reply of each, put together
 fragments     the arguments of a call that comes in pieces          arguments   … as the JSON text of a history
-message_blocks, message_cache   results and transcripts as Anthropic's blocks; where the marks of its cache go
+message_blocks, message_replies, message_cache   Anthropic's blocks, both ways; where the marks of its cache go
 
 Each has `tools_for(session)`, `message_from(reply)`, `calls_in(reply)` and `results_for(pairs)`; see
 `toolsearch.protocols.Wire`. The names below are for a wire of your own:

@@ -10,29 +10,33 @@ For an `Agent`: `model(client, "claude-…")`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import logging
+import re
+from collections.abc import Callable, Collection, Iterable
+from collections.abc import Set as AbstractSet
 from typing import Any, Protocol
 
-from toolsearch.calls import ToolCall, ToolResult
+from toolsearch.calls import NativeDelivery, ToolCall, ToolResult
 from toolsearch.catalog.tools import Shown
-from toolsearch.errors import SetupError
-from toolsearch.events.facts import Reply, Usage
 from toolsearch.events.requests import CallModel
-from toolsearch.events.stops import with_cut_end
 from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
-from toolsearch.schemas.export import exported, shortened
-from toolsearch.schemas.parallel_calls import inner_calls
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean, legal_name, plain_json
-from toolsearch.wires._message_blocks import WIRE, input_of, messages_for, result_block
+from toolsearch.support.text import clean
+from toolsearch.wires._message_blocks import (
+    additions_for,
+    definition,
+    messages_for,
+    references,
+    result_blocks,
+)
 from toolsearch.wires._message_cache import TimeToLive, with_cache
 from toolsearch.wires._message_pieces import MessagePieces
-from toolsearch.wires._reading import count_in, reply_error
-from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer
+from toolsearch.wires._message_replies import MemberCall, calls_in, message_from, reply_from
+from toolsearch.wires.shared import answered_calls, definitions, read_answer
 
 __all__ = [
+    "BETAS",
     "MessagesClient",
     "MessagesModel",
     "calls_in",
@@ -40,75 +44,83 @@ __all__ = [
     "message_from",
     "messages_for",
     "model",
+    "native",
     "reply_from",
     "results_for",
     "tools_for",
     "with_cache",
 ]
 
+log = logging.getLogger("toolsearch")
+
+native = NativeDelivery(declares=True, most_declared=10_000)
+"""How found tools are delivered: by a reference to a tool that each request declares, deferred."""
+
+BETAS = ("mid-conversation-tool-changes-2026-07-01", "inline-tools-2026-09-15")
+"""The beta features that a request with additions needs."""
+
+ADDITIONS = NativeDelivery(with_messages=True)
+
+# What a provider names that does not know native delivery: an older model, or another host of them.
+_NATIVE_WORDS = re.compile(
+    r"defer_loading|deferred|tool_reference|tool_addition|tool_definition|anthropic-beta|\bbeta", re.IGNORECASE
+)
+
 
 def tools_for(session: ShowsTools, *, description_characters: int | None = None) -> list[dict[str, Any]]:
     """The `tools` of the next request. Earlier entries keep their bytes and places; found tools come at the end."""
     checks.having("session", session, "a Session, as ToolSearch(…).session() gives", "tools")
     checks.whole("description_characters", description_characters, 100, none="for no limit")
-    return definitions(session.tools(), lambda shown: definition(shown, description_characters))
+    shown = session.tools()
+    deferred = session.deferred() if checks.offers(session, DefersTools) else []
+    brought = {each.name for each in shown if each.delivered}
+    return _tools(shown, deferred, brought, lambda each: definition(each, description_characters))
 
 
-def definition(shown: Shown, description_characters: int | None = None) -> dict[str, Any]:
-    """One tool in this format; with a limit, a description that is too long is cut, and says so at its end."""
-    made = exported(shown.tool.input_schema, "anthropic")
-    text = " ".join(filter(None, (shown.tool.description or shown.tool.fallback_description, made.note)))
-    return {
-        "name": shown.name,
-        "description": shortened(text, description_characters, shown.tool.id),
-        "input_schema": made.schema,
-    }
+class DefersTools(Protocol):
+    """What is used of a `Session` beside `tools`."""
+
+    def deferred(self) -> list[Shown]: ...
 
 
-def message_from(reply: object) -> dict[str, Any]:
-    """The assistant's message of a reply (an SDK object or its dict): its blocks unchanged, calls with valid input."""
-    ids = iter(call.id for call in calls_in(reply))
-    blocks: list[Any] = []
-    for block in _blocks(reply):
-        if block.get("type") == "tool_use":
-            name, arguments = legal_name(block.get("name")), input_of(block.get("input"))
-            blocks.append({**block, "id": next(ids), "name": name, "input": arguments})
-        elif block.get("type") != "text" or str(block.get("text") or "").strip():
-            blocks.append(block)
-    # The provider refuses a history with blank text or with no block at all.
-    return {"role": "assistant", "content": plain_json(blocks or [{"type": "text", "text": "(no answer)"}])}
+def _tools(
+    shown: Iterable[Shown],
+    deferred: Iterable[Shown],
+    brought: AbstractSet[str],
+    define: Callable[[Shown], dict[str, Any]] = definition,
+) -> list[dict[str, Any]]:
+    """The tools to list, and behind them those that are declared, deferred.
+
+    What the conversation has brought by name is not listed, and what is listed is not deferred. Where nothing is
+    listed, nothing is deferred either: the provider refuses a request with deferred tools only.
+    """
+    declared = {each.name: each for each in deferred}
+    stands = brought & declared.keys() if declared else brought
+    listed = definitions([each for each in shown if each.name not in stands], define)
+    names = {each["name"] for each in listed}
+    later = definitions([each for name, each in declared.items() if name not in names], define) if listed else []
+    return [*listed, *({**each, "defer_loading": True} for each in later)]
 
 
-def calls_in(reply: object) -> list[ToolCall]:
-    """The calls of a reply, in the model's order; a missing or repeated id is replaced."""
-    blocks = [block for block in _blocks(reply) if block.get("type") == "tool_use"]
-    reply_id = reply.get("id") if isinstance(reply, Mapping) else getattr(reply, "id", None)
-    ids = distinct_ids([block.get("id") for block in blocks], "toolu", [reply_id, blocks])
-    calls = [_call(call_id, block) for call_id, block in zip(ids, blocks, strict=True)]
-    return list(with_cut_end(calls, _stop(fields_of(reply))))
+def results_for(answered: Iterable[tuple[ToolCall, ToolResult]], *, additions: bool = False) -> list[dict[str, Any]]:
+    """The one user message that carries all results back; an empty list if nothing was called.
 
-
-@dataclass(frozen=True, slots=True)
-class _MemberCall(ToolCall):
-    """A call of a member of one of the provider's toolsets, such as its browser: the result has to name the toolset."""
-
-    toolset_name: str = ""
-
-
-def _call(call_id: str, block: JsonObject) -> ToolCall:
-    name, toolset = str(block.get("name") or ""), block.get("toolset_name")
-    if isinstance(toolset, str) and toolset:
-        return _MemberCall(call_id, name, block.get("input"), toolset_name=toolset)
-    return ToolCall(call_id, name, block.get("input"))
-
-
-def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[str, Any]]:
-    """The one user message that carries all results back; an empty list if nothing was called."""
-    blocks = [
-        result_block(clean(call.id), result, call.toolset_name if isinstance(call, _MemberCall) else "")
-        for call, result in answered_calls(answered)
-    ]
-    return [{"role": "user", "content": blocks}] if blocks else []
+    In the mode "native" the result of a search refers to the tools that it found, which `tools_for` declares. With
+    `additions` a second message, of the system, has their definitions; the request needs the `BETAS` then.
+    """
+    pairs = answered_calls(answered)
+    blocks = result_blocks(
+        (
+            clean(call.id),
+            result,
+            call.toolset_name if isinstance(call, MemberCall) else "",
+            [] if additions else references(result.loaded),
+        )
+        for call, result in pairs
+    )
+    messages = [{"role": "user", "content": blocks}] if blocks else []
+    added = additions_for(loaded for _, result in pairs for loaded in result.loaded) if additions else []
+    return [*messages, {"role": "system", "content": added}] if added else messages
 
 
 # -- for an agent ------------------------------------------------------------------------------------------------
@@ -121,12 +133,14 @@ def model(
     stream: bool = True,
     max_tokens: int = 4_096,
     cache: TimeToLive | None = None,
+    additions: bool = False,
     **options: object,
 ) -> MessagesModel:
     """A model for an `Agent`, asked through an `Anthropic` or `AsyncAnthropic` client.
 
     With `cache`, "5m" or "1h", requests are marked for the provider's cache: see `with_cache`. `options` go into every
-    request; one that is None is left out. `tools` among them are tools that the provider runs itself, such as its web
+    request; one that is None is left out. With `additions` found tools come by value, as the `BETAS` allow, and not by
+    reference to a declaration of all tools. `tools` among them are tools that the provider runs itself, such as its web
     search: they stand before the session's. With `betas` the client's `beta.messages` is asked.
     """
     checks.having("client", client, "an Anthropic or AsyncAnthropic client", "messages.create")
@@ -135,7 +149,9 @@ def model(
     checks.whole("max_tokens", max_tokens)
     if cache is not None:
         checks.choice("cache", cache, "5m", "1h")
-    return MessagesModel(client, name, stream, {"max_tokens": max_tokens, **options}, cache)
+    checks.flag("additions", additions)
+    options = {"max_tokens": max_tokens, **options}
+    return MessagesModel(client, name, stream, options, cache=cache, native=ADDITIONS if additions else native)
 
 
 class Creates(Protocol):
@@ -153,81 +169,82 @@ class MessagesClient(Protocol):
 
 
 class MessagesModel:
-    """Asks the provider; with `stream`, its reply is shown as it comes in. An async client needs `arun`."""
+    """Asks the provider; with `stream`, its reply is shown as it comes in. An async client needs `arun`.
+
+    `native` is how found tools are delivered. If the provider refuses that, it is None from then on, `not_native` says
+    why, and the request is sent again with all found tools in its `tools`.
+    """
 
     def __init__(
-        self, client: MessagesClient, name: str, stream: bool, options: JsonObject, cache: TimeToLive | None = None
+        self,
+        client: MessagesClient,
+        name: str,
+        stream: bool,
+        options: JsonObject,
+        *,
+        cache: TimeToLive | None = None,
+        native: NativeDelivery | None = native,
     ) -> None:
         self.client, self.name, self.stream, self.options, self.cache = client, name, stream, dict(options), cache
+        self.native, self.not_native = native, ""
 
     def request_for(self, request: CallModel) -> dict[str, Any]:
         """The arguments of `messages.create`."""
-        arguments: dict[str, Any] = {"model": self.name, "messages": messages_for(request.transcript)}
+        options = self.options | dict(request.options)
+        own = [*(options.pop("tools", None) or ())]
+        arguments: dict[str, Any] = {"model": self.name, **self._messages_and_tools(request, own)}
         if request.system:
             arguments["system"] = clean(request.system)
         if self.stream:
             arguments["stream"] = True
-        options = self.options | dict(request.options)
-        if tools := [*(options.pop("tools", None) or ()), *definitions(request.tools, definition)]:
-            arguments["tools"] = tools
+        if self.native is not None and not self.native.declares:
+            options["betas"] = [*dict.fromkeys([*(options.get("betas") or ()), *BETAS])]
         arguments = {name: value for name, value in (arguments | options).items() if value is not None}
         return arguments if self.cache is None else with_cache(arguments, self.cache)
 
+    def _messages_and_tools(self, request: CallModel, own: list[Any]) -> dict[str, Any]:
+        how: dict[str, Collection[str]] = {}
+        if self.native is None:
+            tools = definitions(request.tools, definition)
+        else:
+            brought = {shown.name for shown in request.tools} - {shown.name for shown in request.listed()}
+            deferred = request.deferred if self.native.declares else ()
+            tools = _tools(request.tools, deferred, brought)
+            declared = {tool["name"] for tool in tools if "defer_loading" in tool}
+            listed = {str(tool.get("name")) for tool in [*own, *tools]}
+            how = {"declared": declared} if self.native.declares else {"listed": listed}
+        messages = messages_for(request.transcript, **how)
+        return {"messages": messages, "tools": [*own, *tools] or None}
+
     def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:
         arguments = self.request_for(request)
+
+        def again(error: Exception) -> object:
+            return self._create(self._without_native(request, arguments, error))
+
+        try:
+            answer = self._create(arguments)
+        except Exception as error:
+            answer = again(error)
+        return read_answer(answer, reply_from, MessagePieces() if arguments.get("stream") else None, again)
+
+    def _create(self, arguments: JsonObject) -> object:
         client = getattr(self.client, "beta", self.client) if "betas" in arguments else self.client
-        answer = client.messages.create(**arguments)
-        return read_answer(answer, reply_from, MessagePieces() if arguments.get("stream") else None)
+        return client.messages.create(**arguments)
+
+    def _without_native(self, request: CallModel, arguments: JsonObject, error: Exception) -> dict[str, Any]:
+        """The same request without native delivery, if that is what was refused; else raises the error."""
+        told = clean(str(error))[:300]
+        if self.native is None or not _refuses(error) or not _NATIVE_WORDS.search(told):
+            raise error
+        before, self.native = self.native, None
+        if (plain := self.request_for(request)) == arguments:
+            self.native = before
+            raise error
+        self.not_native = f"the provider refused it: {told}"
+        log.warning("%r does not deliver natively, and goes on as in the mode 'append': %s", self.name, told)
+        return plain
 
 
-def reply_from(reply: object) -> Reply:
-    """A reply of the provider (an SDK object or its dict) as an agent reads it.
-
-    Raises `ReplyError` for an error in place of a reply, and `SetupError` for what is no message of Anthropic.
-    """
-    plain = fields_of(reply)
-    blocks = _blocks(plain)
-    if plain.get("type") == "error" or plain.get("content") is None:
-        raise reply_error(plain.get("error"), "the provider answered with nothing: there is no content in its reply")
-    usage = plain.get("usage")
-    read, written = (count_in(usage, f"cache_{what}_input_tokens") for what in ("read", "creation"))
-    return Reply(
-        text="".join(str(block.get("text") or "") for block in blocks if block.get("type") == "text"),
-        calls=tuple(calls_in(plain)),
-        usage=Usage(count_in(usage, "input_tokens") + read + written, read, count_in(usage, "output_tokens")),
-        reasoning="".join(str(block.get("thinking") or "") for block in blocks if block.get("type") == "thinking"),
-        raw=message_from(plain),
-        wire=WIRE,
-        model=str(plain.get("model") or ""),
-        stop=_stop(plain),
-    )
-
-
-# -- inside ------------------------------------------------------------------------------------------------------
-
-
-def _blocks(reply: object) -> list[JsonObject]:
-    plain = fields_of(reply)
-    if "choices" in plain:  # read as a message it would seem to call nothing
-        raise SetupError("this wire reads messages of Anthropic, but this is a chat completion: use openai_chat")
-    content = plain.get("content")
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}]
-    blocks = [block for block in content if isinstance(block, Mapping)] if isinstance(content, list | tuple) else []
-    return [
-        {key: value for key, value in block.items() if value is not None} for each in blocks for block in _parts(each)
-    ]
-
-
-def _parts(block: JsonObject) -> list[JsonObject]:
-    """A block that stands for several calls as one block for each; any other block as it is."""
-    inner = inner_calls(block.get("name"), block.get("input")) if block.get("type") == "tool_use" else []
-    if not inner:
-        return [block]
-    first, *rest = [{"type": "tool_use", "name": name, "input": given or {}} for name, given in inner]
-    return [{**first, "id": block.get("id")}, *rest]
-
-
-def _stop(plain: JsonObject) -> str:
-    word = plain.get("stop_reason")
-    return word if isinstance(word, str) else ""
+def _refuses(error: Exception) -> bool:
+    return getattr(error, "status_code", None) in (400, 404, 422)

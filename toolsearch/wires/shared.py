@@ -106,16 +106,21 @@ class Pieces(Protocol):
 
 
 def read_answer(
-    answer: object, reply_from: Callable[[Any], Reply], pieces: Pieces | None = None
+    answer: object,
+    reply_from: Callable[[Any], Reply],
+    pieces: Pieces | None = None,
+    again: Callable[[Exception], object] | None = None,
 ) -> ReplyStream | AsyncReplyStream:
     """What a model function returns for the answer of a client's call: the deltas of a stream, and then the reply.
 
     The answer is a reply, or with `pieces` a stream of them; from an async client, an awaitable of one of these. The
     client itself is not asked whether it is async: it may be wrapped, and then neither its class nor its method tells.
     For the same reason a stream need not be one that can be closed, and a server may send a whole reply in its place.
+
+    An async client raises when it is awaited. Then `again` is asked for another answer; it may raise the error.
     """
     if inspect.isawaitable(answer):
-        return _AsyncAnswer(answer, reply_from, pieces)
+        return _AsyncAnswer(answer, reply_from, pieces, again)
     return _read(answer, reply_from, pieces)
 
 
@@ -131,9 +136,17 @@ def _read(answer: Any, reply_from: Callable[[Any], Reply], pieces: Pieces | None
 
 
 async def _read_async(
-    answer: Awaitable[Any], reply_from: Callable[[Any], Reply], pieces: Pieces | None
+    answer: Awaitable[Any],
+    reply_from: Callable[[Any], Reply],
+    pieces: Pieces | None,
+    again: Callable[[Exception], Any] | None,
 ) -> AsyncGenerator[TextDelta | Reply]:
-    received = await answer
+    try:
+        received = await answer
+    except Exception as error:
+        if again is None:
+            raise
+        received = await again(error)
     if pieces is None or _is_reply(received):
         yield reply_from(received)
         return
@@ -158,8 +171,14 @@ def _says_nothing(piece: object) -> bool:
 class _AsyncAnswer(AsyncIterator[TextDelta | Reply]):
     """An async answer; a request that nobody waits for, as in `run`, is dropped without a warning of Python."""
 
-    def __init__(self, answer: Awaitable[Any], reply_from: Callable[[Any], Reply], pieces: Pieces | None) -> None:
-        self._parts = _read_async(answer, reply_from, pieces)
+    def __init__(
+        self,
+        answer: Awaitable[Any],
+        reply_from: Callable[[Any], Reply],
+        pieces: Pieces | None,
+        again: Callable[[Exception], object] | None,
+    ) -> None:
+        self._parts = _read_async(answer, reply_from, pieces, again)
         if inspect.iscoroutine(answer):  # one that was awaited is closed already
             weakref.finalize(self, answer.close)
 

@@ -81,6 +81,9 @@ class _Conversation:
                 case "assistant":
                     yield from self._assistant(blocks, at, is_last=place == len(messages) - 1)
                 case "system" if CHANGES in self.betas:
+                    roles = [each["role"] for each in messages[max(place - 1, 0) : place + 2]]
+                    if place == 0 or roles[0] == "assistant" or roles[2:] == ["user"]:
+                        yield f"{at}: a system message must follow a user message and precede an assistant message"
                     yield from self._system(blocks, at)
                 case role:
                     yield f"{at}.role: unexpected role {role!r}"

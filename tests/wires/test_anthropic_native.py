@@ -1,0 +1,331 @@
+"""Native delivery over Anthropic (J50): all tools declared and deferred, found ones referred to; or added by value."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from anthropic import Anthropic, AsyncAnthropic, BadRequestError
+
+from toolsearch import Agent, Caller, Catalog, ToolCall, ToolSearch
+from toolsearch.calls import LoadedTool, NativeDelivery, ToolResult
+from toolsearch.layers import memory
+from toolsearch.testing import Failure, LoopbackProvider, assert_prefix_stable
+from toolsearch.wires import anthropic as wire
+
+NAMES = ("rotate_key", "send_mail", "water_plants", "book_room")
+FIND = ("s1", "search_tools", {"queries": ["rotate key"]})
+FIND_MORE = ("s2", "search_tools", {"queries": ["water plants"]})
+USE = ("c1", "rotate_key", {"what": "billing"})
+USE_MORE = ("c2", "water_plants", {"what": "balcony"})
+ways = pytest.mark.parametrize("way", ["whole", "streamed", "whole async", "streamed async"])
+
+
+def tool(name: str, **more: Any) -> dict[str, Any]:
+    schema = {"type": "object", "properties": {"what": {"type": "string"}}, "required": ["what"]}
+    described = f"{name.replace('_', ' ').capitalize()}."
+    return {
+        "name": name,
+        "description": described,
+        "input_schema": schema,
+        "run": lambda what: f"{name}: {what}",
+        **more,
+    }
+
+
+def search(catalog: Any = None, **options: Any) -> ToolSearch:
+    made = catalog if catalog is not None else [tool(name) for name in NAMES]
+    return ToolSearch(made, **{"index": "keyword", "mode": "native", "results": 1, **options})
+
+
+def model(url: str, way: str = "whole", **options: Any) -> Any:
+    client: Any = (AsyncAnthropic if "async" in way else Anthropic)(api_key="none", base_url=url, max_retries=0)
+    return wire.model(client, "m", stream="streamed" in way, **options)
+
+
+def ask(agent: Agent, way: str, text: str) -> Any:
+    if "async" in way:
+        return asyncio.run(agent.arun(text, conversation_id="c"))
+    return agent.run(text, conversation_id="c")
+
+
+def results_in(body: Any) -> list[Any]:
+    """The contents of all results, in order."""
+    said = [message["content"] for message in body["messages"] if message["role"] == "user"]
+    blocks = [block for content in said if isinstance(content, list) for block in content]
+    return [block["content"] for block in blocks if block["type"] == "tool_result"]
+
+
+# -- by reference --------------------------------------------------------------------------------------------------
+
+
+@ways
+def test_all_tools_are_declared_and_a_search_refers_to_what_it_found(way: str) -> None:
+    """J50, AN-2, AN-4, AN-13, AN-14, AN-15."""
+    with LoopbackProvider([[FIND], [USE], "Done.", [USE], "Again."]) as provider:
+        agent = Agent(model(provider.url, way), search(pinned=["book_room"]))
+        assert [ask(agent, way, text).text for text in ("Leak!", "Once more")] == ["Done.", "Again."]
+    assert provider.refusals == []
+    assert_prefix_stable(provider.requests, mode="native")
+    tools = provider.requests[0]["tools"]
+    assert [(each["name"], each.get("defer_loading", False)) for each in tools] == [
+        ("search_tools", False), ("book_room", False),  # AN-7: never all
+        ("rotate_key", True), ("send_mail", True), ("water_plants", True),
+    ]  # fmt: skip
+    found, used, _ = results_in(provider.requests[-1])
+    assert found == [{"type": "tool_reference", "tool_name": "rotate_key"}]
+    assert used == "rotate_key: billing"
+
+
+def test_what_an_answer_says_follows_behind_all_results() -> None:
+    other = ("c9", "book_room", {"what": "7"})
+    with LoopbackProvider([[FIND, other], "Done."]) as provider:
+        Agent(model(provider.url), search(pinned=["book_room"])).run("Leak!")
+    blocks = provider.requests[-1]["messages"][-1]["content"]
+    assert [block["type"] for block in blocks] == ["tool_result", "tool_result", "text"]
+    assert "rotate_key" in blocks[-1]["text"]
+
+
+def test_a_loop_of_ones_own_delivers_natively_too() -> None:
+    with LoopbackProvider([[FIND], [USE], "Done."]) as provider:
+        client = Anthropic(api_key="none", base_url=provider.url, max_retries=0)
+        session = search().session(wire=wire)
+        messages: list[Any] = [{"role": "user", "content": "Leak!"}]
+        calls = [ToolCall("", "")]
+        while calls:
+            tools: Any = wire.tools_for(session)
+            reply = client.messages.create(model="m", max_tokens=9, messages=messages, tools=tools)
+            calls = wire.calls_in(reply)
+            results = wire.results_for([(call, session.handle(call)) for call in calls])
+            messages = [*messages, wire.message_from(reply), *results]
+    assert provider.refusals == []
+    assert_prefix_stable(provider.requests, mode="native")
+    assert results_in(provider.requests[-1])[0] == [{"type": "tool_reference", "tool_name": "rotate_key"}]
+
+
+def test_a_search_that_finds_nothing_answers_with_text() -> None:
+    """AN-5: an empty list of content is refused."""
+    with LoopbackProvider([[("s", "search_tools", {"queries": ["xyzzy"]})], "Nothing."]) as provider:
+        Agent(model(provider.url), search()).run("?")
+    assert provider.refusals == []
+    (content,) = results_in(provider.requests[-1])
+    assert "Nothing fits" in content
+
+
+def test_the_answer_to_a_call_of_a_tool_that_was_not_loaded_refers_to_it_and_is_no_error() -> None:
+    with LoopbackProvider([[USE], [USE], "Done."]) as provider:
+        Agent(model(provider.url), search()).run("?")
+    assert provider.refusals == []
+    said = provider.requests[1]["messages"][-1]["content"]
+    assert said[0]["content"] == [{"type": "tool_reference", "tool_name": "rotate_key"}]
+    assert "is_error" not in said[0]
+    assert "did not run" in said[1]["text"]
+    assert results_in(provider.requests[-1])[-1] == "rotate_key: billing"
+
+
+@pytest.mark.parametrize("restored", [False, True])
+def test_a_tool_that_leaves_the_catalog_stays_declared_for_what_refers_to_it(restored: bool) -> None:
+    """AN-7: a reference to a tool that is not declared is refused."""
+    catalog = Catalog([tool(name) for name in NAMES])
+    found = search(catalog)
+    session = found.session(wire=wire)
+    before = wire.tools_for(session)
+    session.handle(ToolCall(*FIND))
+    catalog.remove("rotate_key")
+    if restored:
+        session = found.restore(json.loads(json.dumps(session.export())), wire=wire)
+    after = wire.tools_for(session)
+    assert (after == before) != restored
+    assert "rotate_key" in [each["name"] for each in after]
+    assert session.handle(ToolCall("c", "rotate_key", {"what": "x"})).status == "unknown"
+
+
+def test_an_agent_goes_on_when_a_tool_that_it_found_has_left() -> None:
+    catalog = Catalog([tool(name) for name in NAMES])
+    with LoopbackProvider([[FIND], "One.", [FIND_MORE], [USE, USE_MORE], "Two."]) as provider:
+        agent = Agent(model(provider.url), search(catalog))
+        agent.run("?", conversation_id="c")
+        catalog.remove("rotate_key")
+        assert agent.run("?", conversation_id="c").text == "Two."  # type: ignore[union-attr]
+    assert provider.refusals == []
+
+
+def test_of_a_tool_that_the_caller_may_no_longer_see_the_name_stays_where_an_answer_refers_to_it() -> None:
+    allowed = {*NAMES}
+    visible: Callable[..., bool] = lambda each, caller: each.id in allowed  # noqa: E731
+    visible.version = lambda: len(allowed)  # type: ignore[attr-defined]
+    with LoopbackProvider([[FIND], "One.", "Two."]) as provider:
+        agent = Agent(model(provider.url), search(visible=visible))
+        agent.run("?", conversation_id="c", caller=Caller("ana"))
+        allowed -= {"rotate_key", "send_mail"}
+        agent.run("?", conversation_id="c", caller=Caller("ana"))
+    assert provider.refusals == []
+    left = {each["name"]: each for each in provider.requests[-1]["tools"]}
+    assert "send_mail" not in left
+    assert left["rotate_key"]["description"] == "No longer available."
+    assert left["rotate_key"]["input_schema"]["properties"] == {}
+
+
+def test_a_tool_that_cannot_be_expressed_is_neither_declared_nor_referred_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    from toolsearch.errors import NotExportable
+    from toolsearch.wires import _message_blocks
+
+    export = _message_blocks.exported
+
+    def exported(schema: Any, target: Any) -> Any:
+        if "unspeakable" in schema.get("properties", {}):
+            raise NotExportable("no")
+        return export(schema, target)
+
+    monkeypatch.setattr(_message_blocks, "exported", exported)
+    bad = {"type": "object", "properties": {"unspeakable": {"type": "string"}}}
+    tools = [tool("rotate_key", input_schema=bad), tool("send_mail")]
+    with LoopbackProvider([[FIND], "Done."]) as provider:
+        Agent(model(provider.url), search(tools)).run("?")
+    assert provider.refusals == []
+    assert "rotate_key" not in [each["name"] for each in provider.requests[0]["tools"]]
+    loaded = LoadedTool("rotate_key", "rotate_key", "Rotate.", bad)
+    result = ToolResult("s1", "search_tools", "ok", "Loaded 1 tool.", loaded=(loaded,))
+    (message,) = wire.results_for([(ToolCall("s1", "search_tools"), result)])
+    assert message["content"][0]["content"] == "Loaded 1 tool."
+
+
+def test_tools_whose_message_is_gone_are_listed_and_not_deferred() -> None:
+    with LoopbackProvider([[FIND], [USE], "One.", "Two.", [USE], "Three."]) as provider:
+        agent = Agent(model(provider.url), search(), layers=[memory(keep="answers")])
+        said = [agent.run(text, conversation_id="c").text for text in "123"]  # type: ignore[union-attr]
+    assert (said, provider.refusals) == (["One.", "Two.", "Three."], [])
+    assert results_in(provider.requests[-1]) == ["rotate_key: billing"]
+    listed = [each["name"] for each in provider.requests[-1]["tools"] if not each.get("defer_loading")]
+    assert listed == ["search_tools", "rotate_key"]
+
+
+def test_no_mark_of_the_cache_stands_on_a_deferred_tool() -> None:
+    with LoopbackProvider([[FIND], [USE], "Done."]) as provider:
+        Agent(model(provider.url, cache="5m"), search()).run("?")
+    assert provider.refusals == []
+    marked = [[each["name"] for each in body["tools"] if "cache_control" in each] for body in provider.requests]
+    assert marked == [["search_tools"]] * 3
+
+
+def test_the_providers_own_search_tool_may_stand_beside_it() -> None:
+    hosted = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
+    with LoopbackProvider([[FIND], [USE], "Done."]) as provider:
+        assert Agent(model(provider.url, tools=[hosted]), search()).run("?").text == "Done."  # type: ignore[union-attr]
+    assert [body["tools"][0] for body in provider.requests] == [hosted] * 3
+
+
+# -- by value --------------------------------------------------------------------------------------------------------
+
+
+@ways
+def test_with_additions_a_message_of_the_system_brings_the_definitions(way: str) -> None:
+    """AN-17: nothing is declared, and the tools of a request keep their bytes all the same."""
+    with LoopbackProvider([[FIND], [USE], "Done.", [FIND_MORE], [USE_MORE], "Again."]) as provider:
+        agent = Agent(model(provider.url, way, additions=True, betas=["my-beta"]), search())
+        assert [ask(agent, way, text).text for text in ("Leak!", "Plants?")] == ["Done.", "Again."]
+        assert agent.conversation("c").session.why() == "native: the setting `mode`"
+    assert provider.refusals == []
+    assert {each["anthropic-beta"] for each in provider.headers} == {",".join(["my-beta", *wire.BETAS])}
+    assert provider.tool_names() == [["search_tools"]] * 6
+    assert_prefix_stable(provider.requests, mode="native")
+    last = provider.requests[-1]["messages"]
+    added = [each["content"] for each in last if each["role"] == "system"]
+    assert [[block["tool"]["definition"]["name"] for block in blocks] for blocks in added] == [
+        ["rotate_key"], ["water_plants"],
+    ]  # fmt: skip
+    assert "defer_loading" not in json.dumps(last)
+
+
+def test_with_additions_a_definition_comes_once_and_not_beside_a_listed_one() -> None:
+    loaded = LoadedTool("rotate_key", "rotate_key", "Rotate.", {"type": "object", "properties": {}})
+    from toolsearch.events.facts import Answers, JudgedCall, ModelReplied, ToolReturned, UserSaid
+
+    def found(call_id: str) -> list[Any]:
+        return [ModelReplied(calls=(JudgedCall(call_id, "search_tools"),)),
+                Answers((ToolReturned(call_id, "ok", "Loaded.", loaded=(loaded,)),))]  # fmt: skip
+
+    transcript = [UserSaid("Hi"), *found("a"), *found("b")]
+    roles = [each["role"] for each in wire.messages_for(transcript, listed=())]
+    assert roles == ["user", "assistant", "user", "system", "assistant", "user"]
+    assert "system" not in [each["role"] for each in wire.messages_for(transcript, listed=["rotate_key"])]
+    said = UserSaid("Rotate it.", loaded=(loaded,))
+    assert [each["role"] for each in wire.messages_for([said], listed=())] == ["user", "system"]
+
+
+def test_a_loop_of_ones_own_adds_by_value_with_a_model_that_does() -> None:
+    session = search().session(wire=model("http://127.0.0.1:9", additions=True))
+    calls = [ToolCall(*FIND)]
+    assert [each["name"] for each in wire.tools_for(session)] == ["search_tools"]
+    answered = [(call, session.handle(call)) for call in calls]
+    said, added = wire.results_for(answered, additions=True)
+    assert (said["role"], added["role"]) == ("user", "system")
+    assert isinstance(said["content"][0]["content"], str)
+    assert added["content"][0]["tool"]["definition"]["name"] == "rotate_key"
+    assert [each["name"] for each in wire.tools_for(session)] == ["search_tools"]
+
+
+# -- falling back ----------------------------------------------------------------------------------------------------
+
+
+class Old(LoopbackProvider):
+    """A provider, or a host of its models, that does not know native delivery."""
+
+    told = "tools.1.custom.defer_loading: Extra inputs are not permitted"
+
+    def step(self, body: Any) -> Any:
+        if "defer_loading" in json.dumps(body) or "tool_addition" in json.dumps(body):
+            self.script.insert(self._played, Failure(400, self.told))
+        return super().step(body)
+
+
+@ways
+@pytest.mark.parametrize("additions", [False, True], ids=["by reference", "by value"])
+def test_J50_what_the_provider_refuses_goes_on_as_append_and_why_says_so(way: str, additions: bool) -> None:
+    with Old([[FIND], [USE], "Done.", [FIND_MORE], [USE_MORE], "Again."]) as provider:
+        asked = model(provider.url, way, additions=additions)
+        agent = Agent(asked, search())
+        assert [ask(agent, way, text).text for text in ("Leak!", "Plants?")] == ["Done.", "Again."]
+        why = agent.conversation("c").session.why()
+    assert asked.native is None
+    assert why.startswith("append: the wire 'MessagesModel' cannot deliver natively: the provider refused it")
+    assert "Extra inputs are not permitted" in why
+    assert provider.tool_names()[-1] == ["search_tools", "rotate_key", "water_plants"]
+    refused = [body for body in provider.requests if "defer_loading" in str(body) or "tool_addition" in str(body)]
+    assert len(refused) == 1
+    rest = [body for body in provider.requests if body not in refused]
+    assert_prefix_stable(rest, mode="append")
+
+
+@pytest.mark.parametrize("way", ["whole", "streamed async"])
+@pytest.mark.parametrize(
+    "failure", [Failure(400, "max_tokens: too large"), Failure(401, "defer_loading needs a key")], ids=["400", "401"]
+)
+def test_another_error_is_raised_as_it_is(way: str, failure: Failure) -> None:
+    with LoopbackProvider([failure]) as provider:
+        asked = model(provider.url, way)
+        agent = Agent(asked, search())
+        with pytest.raises(Exception, match=failure.message):
+            ask(agent, way, "?")
+    assert asked.native is not None
+    assert len(provider.requests) == 1
+
+
+def test_a_refusal_of_a_request_that_was_not_native_is_raised() -> None:
+    with LoopbackProvider([Failure(400, "tools.0.defer_loading: not here")]) as provider:
+        with pytest.raises(BadRequestError, match="not here"):
+            Agent(model(provider.url), search(mode="append")).run("?")
+        assert len(provider.requests) == 1
+
+
+def test_more_tools_than_the_provider_takes_are_delivered_as_append() -> None:
+    """AN-8."""
+    assert wire.native == NativeDelivery(declares=True, most_declared=10_000)
+    with LoopbackProvider([[FIND], [USE], "Done."]) as provider:
+        asked = model(provider.url)
+        asked.native = NativeDelivery(declares=True, most_declared=3)
+        agent = Agent(asked, search())
+        assert agent.run("?", conversation_id="c").text == "Done."  # type: ignore[union-attr]
+        assert "more than" in agent.conversation("c").session.why()
+    assert provider.tool_names()[-1] == ["search_tools", "rotate_key"]
