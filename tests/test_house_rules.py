@@ -67,6 +67,7 @@ ALONE = {
         "_chat_message",
         "_gemini_pieces",
         "_gemini_parts",
+        "_user_parts",
         "_message_pieces",
         "_response_pieces",
         "_response_items",

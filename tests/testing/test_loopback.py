@@ -305,7 +305,8 @@ def contents(*contents: Any, **more: Any) -> str:
 
 
 ASKED = {"role": "user", "parts": [{"text": "?"}]}
-CALLED = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
+UNSIGNED = {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}}}]}
+CALLED = {"role": "model", "parts": [{**UNSIGNED["parts"][0], "thoughtSignature": "c2ln"}]}  # type: ignore[dict-item]
 ANSWERED = {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {}}}]}
 
 
@@ -313,6 +314,9 @@ ANSWERED = {"role": "user", "parts": [{"functionResponse": {"name": "f", "respon
     ("reason", "wanted"),
     [
         (contents(ASKED, CALLED, ANSWERED), ""),
+        (contents(ASKED, UNSIGNED, ANSWERED), "missing a thought_signature"),
+        (contents(ASKED, UNSIGNED, ANSWERED, {"role": "model", "parts": [{"text": "."}]}, ASKED), ""),
+        (contents(ASKED, {"role": "model", "parts": [{"text": "."}]}, CALLED, ANSWERED), "immediately after a user"),
         (contents(ASKED, CALLED), "have no responses"),
         (contents(ASKED, CALLED, ASKED), "number of function response parts"),
         (contents({"role": "tool", "parts": [{"text": "x"}]}), "valid role"),

@@ -33,13 +33,13 @@ STOPS: Mapping[str, str] = MappingProxyType(
             "context overflow": "model_context_window_exceeded context_length_exceeded error_limit",
             "filtered": "content_filter content_filtered guardrail_intervened safety recitation blocklist "
             "prohibited_content spii error_toxic language image_safety image_prohibited_content image_recitation "
-            "sensitive moderation",
+            "sensitive moderation blocked jailbreak model_armor",
             "refused": "refusal",
             "paused": "pause_turn",
             "broken off": "abort aborted cancel cancelled canceled user_cancel timeout time_limit network_error "
             "repetition insufficient_system_resource malformed_function_call malformed_response "
             "malformed_model_output malformed_tool_use unexpected_tool_call too_many_tool_calls",
-            "error": "error",
+            "error": "error missing_thought_signature",
         }.items()
         for word in words.split()
     }

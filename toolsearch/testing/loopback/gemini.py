@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -14,6 +15,7 @@ from toolsearch.testing.loopback.steps import NO_HEADERS, Failure, Written, as_o
 __all__ = ["error", "events", "refusal", "reply", "stream_type"]
 
 MOST_DECLARATIONS = 512
+_AFTER_USER = "Please ensure that function call turn comes immediately after a user turn or a function response turn."
 _STATUSES = {400: "INVALID_ARGUMENT", 401: "UNAUTHENTICATED", 403: "PERMISSION_DENIED", 404: "NOT_FOUND",
              429: "RESOURCE_EXHAUSTED", 503: "UNAVAILABLE", 504: "DEADLINE_EXCEEDED"}  # fmt: skip
 
@@ -38,6 +40,7 @@ def _problems(body: JsonObject) -> Iterator[str]:
             problems = schema_rules.gemini(each["name"], each.get("description"), each.get("parameters"))
         yield from (f"function_declarations[{each['name']}]: {problem}" for problem in problems)
     yield from _problems_of_contents(body["contents"])
+    yield from _problems_of_signatures(body["contents"])
 
 
 def _problems_of_contents(contents: list[JsonObject]) -> Iterator[str]:
@@ -65,19 +68,31 @@ def _problems_of_contents(contents: list[JsonObject]) -> Iterator[str]:
         called = [part["functionCall"]["name"] for part in parts if "functionCall" in part]
         if called and content.get("role") != "model":
             yield f"{at}: only the model calls functions"
+        if called and (not place or contents[place - 1].get("role", "user") != "user"):
+            yield f"{at}: {_AFTER_USER}"
     if contents and contents[0].get("role", "user") != "user":
-        yield "Please ensure that function call turn comes immediately after a user turn or a function response turn."
+        yield _AFTER_USER
     if called:
         yield f"the function calls {called} have no responses"
+
+
+def _problems_of_signatures(contents: list[JsonObject]) -> Iterator[str]:
+    """In the turn that goes on, the first call of each content of the model needs the signature that it came with."""
+    said = [place for place, content in enumerate(contents) if any("text" in part for part in content["parts"])
+            and content.get("role", "user") == "user"]  # fmt: skip
+    for content in contents[max(said, default=0) :]:
+        first = next((part for part in content["parts"] if "functionCall" in part), None)
+        if first is not None and not first.get("thoughtSignature"):
+            yield f"Function call is missing a thought_signature in functionCall parts: {first['functionCall']['name']}"
 
 
 def reply(step: Written, body: JsonObject, usage: Usage = Usage()) -> dict[str, Any]:  # noqa: B008
     """The body of a whole reply."""
     parts: list[dict[str, Any]] = [{"text": step.text}] if step.text else []
-    parts += [
-        {"functionCall": {**({"id": call.id} if call.id else {}), "name": call.name, "args": as_object(call.arguments)}}
-        for call in step.calls
-    ]
+    for place, call in enumerate(step.calls):
+        told = {**({"id": call.id} if call.id else {}), "name": call.name, "args": as_object(call.arguments)}
+        signed = base64.b64encode(f"signature of {call.name}".encode()).decode()
+        parts.append({"functionCall": told, **({} if place else {"thoughtSignature": signed})})
     counts = {
         "promptTokenCount": usage.input_tokens,
         "candidatesTokenCount": usage.output_tokens,

@@ -36,7 +36,7 @@ _GEMINI_JSON = frozenset(
     "maxItems minimum maximum minLength maxLength pattern anyOf oneOf properties additionalProperties required "
     "propertyOrdering nullable".split()
 )
-_GEMINI_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,63}")
+_GEMINI_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_.:-]{0,127}")  # its documents say 64 in places
 _TYPES = {"null", "boolean", "object", "array", "number", "integer", "string"}
 
 
