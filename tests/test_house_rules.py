@@ -67,6 +67,8 @@ ALONE = {
         "_chat_message",
         "_gemini_pieces",
         "_gemini_parts",
+        "_gemini_contents",
+        "_ollama_pieces",
         "_user_parts",
         "_message_pieces",
         "_response_pieces",

@@ -13,12 +13,12 @@ from tests.torture import Outcome
 from toolsearch import Agent, CallModel, Reply, ReplyError, SetupError, ToolSearch
 from toolsearch.events.facts import TextDelta
 from toolsearch.events.stops import REASONS, STOPS
-from toolsearch.wires import anthropic, openai_chat, openai_responses
+from toolsearch.wires import anthropic, gemini, ollama, openai_chat, openai_responses
 
 __all__ = ["replies", "streams"]
 
 MOST_EXAMPLES = 5  # violations that are told in words
-_WIRES: tuple[ModuleType, ...] = (openai_chat, anthropic, openai_responses)
+_WIRES: tuple[ModuleType, ...] = (openai_chat, anthropic, openai_responses, gemini, ollama)
 _KEYS = (
     "role", "content", "tool_calls", "function", "name", "arguments", "id", "type", "choices", "message", "delta",
     "index", "usage", "stop_reason", "input", "text", "thinking", "tool_use", "finish_reason", "model", "refusal",
@@ -57,7 +57,7 @@ def replies(count: int, seed: int) -> Outcome:
     rng, found = random.Random(seed), _Findings()
     session = ToolSearch([{"name": "echo", "run": lambda **_: "E"}], mode="static").session()
     for number in range(count):
-        wire, near = _WIRES[number % 3], _NEAR[number % 3]
+        wire, near = _WIRES[number % len(_WIRES)], _NEAR[number % len(_NEAR)]
         reply = near(rng) if rng.random() < 0.8 else _shape(rng, 0)
         found.figures["tried"] += 1
         _guarded(found, "calls_in", reply, lambda w=wire, r=reply: _check_calls(w, session, r))  # type: ignore[misc]
@@ -135,7 +135,34 @@ def _near_response(rng: random.Random) -> Any:
     return {"object": "response", "output": items if rng.random() < 0.9 else _shape(rng, 1), **end}
 
 
-_NEAR: tuple[Callable[[random.Random], Any], ...] = (_near_chat, _near_message, _near_response)
+def _near_contents(rng: random.Random) -> Any:
+    parts = [
+        {"text": _shape(rng, 4), "thought": _shape(rng, 4), "thoughtSignature": _shape(rng, 4)}
+        if rng.random() < 0.4
+        else {rng.choice(("functionCall", "function_call", "inlineData", "x")): _near_function(rng)}
+        for _ in range(rng.randrange(4))
+    ]
+    content = {"role": "model", "parts": parts if rng.random() < 0.9 else _shape(rng, 2)}
+    candidate = {"content": content if rng.random() < 0.9 else _shape(rng, 2), "finishReason": _shape(rng, 4)}
+    candidates = [candidate] if rng.random() < 0.9 else _shape(rng, 1)
+    return {"candidates": candidates, "usageMetadata": _shape(rng, 2), "promptFeedback": _shape(rng, 3)}
+
+
+def _near_function(rng: random.Random) -> Any:
+    call = {"name": _shape(rng, 4), "args": _shape(rng, 3), "arguments": _shape(rng, 3), "id": _shape(rng, 4)}
+    return call if rng.random() < 0.8 else _shape(rng, 2)
+
+
+def _near_ollama(rng: random.Random) -> Any:
+    calls = [{"function": _near_function(rng)} if rng.random() < 0.8 else _shape(rng, 2) for _ in range(3)]
+    message = {"content": _shape(rng, 3), "thinking": _shape(rng, 4), "tool_calls": calls}
+    end = {"done": _shape(rng, 4), "done_reason": _shape(rng, 4), "prompt_eval_count": _shape(rng, 4)}
+    return {"message": message if rng.random() < 0.9 else _shape(rng, 1), **end}
+
+
+_NEAR: tuple[Callable[[random.Random], Any], ...] = (
+    _near_chat, _near_message, _near_response, _near_contents, _near_ollama,
+)  # fmt: skip
 
 
 # -- streams -----------------------------------------------------------------------------------------------------------
@@ -149,7 +176,7 @@ def streams(count: int, seed: int) -> Outcome:
     """
     rng, found = random.Random(seed), _Findings()
     for number in range(count):
-        wire, pieces = _WIRES[number % 3], _STREAMS[number % 3](rng)
+        wire, pieces = _WIRES[number % len(_WIRES)], _STREAMS[number % len(_STREAMS)](rng)
         found.figures["tried"] += 1
         try:
             _play(wire, pieces, found)
@@ -173,10 +200,12 @@ class _Client:
 
     def __init__(self, pieces: list[Any]) -> None:
         self._pieces = pieces
-        self.chat = self.completions = self.messages = self.responses = self
+        self.chat = self.completions = self.messages = self.responses = self.models = self
 
     def create(self, **_: Any) -> _Stream:
         return _Stream(self._pieces)
+
+    __call__ = generate_content = generate_content_stream = create
 
 
 class _Model:
@@ -330,4 +359,48 @@ def _response_stream(rng: random.Random) -> list[Any]:
     return pieces
 
 
-_STREAMS: tuple[Callable[[random.Random], list[Any]], ...] = (_chat_stream, _message_stream, _response_stream)
+_ODD_REPLIES: tuple[Any, ...] = (
+    {}, {"candidates": None}, {"candidates": [5]}, {"candidates": [{}]}, {"candidates": [{"content": 5}]},
+    {"error": "x"},
+    {"candidates": [{"content": {"parts": 5}}]}, {"usageMetadata": "x"}, {"promptFeedback": {"blockReason": 5}},
+    {"message": None}, {"message": {"tool_calls": 5}}, {"message": {"tool_calls": [None, {}]}}, {"done": True},
+)  # fmt: skip
+
+
+def _contents_stream(rng: random.Random) -> list[Any]:
+    pieces = [
+        _contents_piece(rng) if rng.random() < 0.85 else rng.choice(_ODD_REPLIES) for _ in range(rng.randrange(9))
+    ]
+    if rng.random() < 0.7:
+        pieces.append({"candidates": [{"finishReason": rng.choice(_STOPS)}]})
+    return pieces
+
+
+def _contents_piece(rng: random.Random) -> Any:
+    path, given = rng.choice(["$.x", "$.x[0].y", "$.x[9]", "$", "", None, "$['x']"]), rng.choice(_ARGUMENTS)
+    more = rng.choice([True, None])
+    partial = {"jsonPath": path, "stringValue": given, "willContinue": rng.choice([True, False, None])}
+    call = {
+        "name": rng.choice(["echo", "", None, 5]), "id": rng.choice(["a", "", None, 7]), "args": given,
+        "partialArgs": rng.choice([None, [partial], [partial, partial], 5, [5]]), "willContinue": more,
+    }  # fmt: skip
+    text = {"text": rng.choice(["hi", "", None, 5]), "thought": rng.choice([True, None]), "thoughtSignature": "c2ln"}
+    part = rng.choice([{"functionCall": call}, {"functionCall": rng.choice([None, 5, {}])}, text, {"text": "t"}, {}, 5])
+    return {"candidates": [{"content": {"parts": [part]}, "index": rng.choice([0, None, 1, "x"])}]}
+
+
+def _ollama_stream(rng: random.Random) -> list[Any]:
+    pieces: list[Any] = []
+    for _ in range(rng.randrange(9)):
+        function = {"name": rng.choice(["echo", "", None, 5]), "arguments": rng.choice(_ARGUMENTS)}
+        calls = rng.choice([[{"function": function}], [{"function": 5}], None, 5])
+        message = {"content": rng.choice(["hi", "", None, 5]), "thinking": rng.choice(["h", None]), "tool_calls": calls}
+        pieces.append({"message": message, "done": False} if rng.random() < 0.85 else rng.choice(_ODD_REPLIES))
+    if rng.random() < 0.7:
+        pieces.append({"message": {}, "done": True, "done_reason": rng.choice(_STOPS)})
+    return pieces
+
+
+_STREAMS: tuple[Callable[[random.Random], list[Any]], ...] = (
+    _chat_stream, _message_stream, _response_stream, _contents_stream, _ollama_stream,
+)  # fmt: skip

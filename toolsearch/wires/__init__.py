@@ -2,12 +2,13 @@
 
 openai_chat   Chat Completions, of OpenAI and of servers that speak it      anthropic   Messages
 openai_responses   Responses, of OpenAI       response_items, response_input   what a reply of it has, and a request
-gemini        Gemini, by google-genai                      gemini_parts, gemini_pieces   its parts, whole and streamed
+gemini        Gemini, by google-genai      gemini_parts, gemini_contents, gemini_pieces   its parts, a request, a stream
+ollama        Ollama, by its own client                                     ollama_pieces   a stream
 user_parts    what a user's message holds besides text, from any provider
 chat_message, chat_extras   a chat completion as a history may hold it, and what its server wants back with it
 shared        what all have in common                               reading     what a reply may hold besides a reply
 chat_pieces, message_pieces, response_pieces   a streamed reply of each, put together
-fragments     the arguments of a call that comes in pieces          arguments   … as the JSON text of a history
+fragments     the arguments of a call that comes in pieces          arguments   … as a history has them
 message_blocks, message_replies, message_cache   Anthropic's blocks, both ways; where the marks of its cache go
 
 Each has `tools_for(session)`, `message_from(reply)`, `calls_in(reply)` and `results_for(pairs)`; see

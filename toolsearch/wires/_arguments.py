@@ -1,14 +1,16 @@
-"""The arguments of a call as the JSON text that the formats of OpenAI require in a history."""
+"""The arguments of a call as formats require them in a history: JSON text for OpenAI's, an object for the others."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any
 
 from toolsearch.schemas.json_values import read_json, read_repeated
+from toolsearch.schemas.validation import ArgumentsError, parse_arguments
 from toolsearch.support.text import LEVELS, clean, is_deeper, plain_json
 
-__all__ = ["valid_json"]
+__all__ = ["arguments_object", "valid_json"]
 
 TOO_DEEP = '{"unparsed": "arguments that are nested too deeply"}'
 
@@ -30,3 +32,13 @@ def valid_json(arguments: object) -> str:
             break
         return text if read is read_json and cleaned == value else json.dumps(cleaned, ensure_ascii=False)
     return json.dumps({"unparsed": text}, ensure_ascii=False)
+
+
+def arguments_object(given: Any) -> dict[str, Any]:
+    """Arguments as an object; what is none is kept inside one."""
+    try:
+        arguments = parse_arguments(given)
+    except ArgumentsError as error:
+        arguments = {"unparsed": str(error) if is_deeper(given, LEVELS) else str(given)}
+    made: dict[str, Any] = plain_json(arguments)
+    return made

@@ -11,13 +11,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from toolsearch.schemas.parallel_calls import inner_calls
-from toolsearch.schemas.validation import ArgumentsError, parse_arguments
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import LEVELS, clean, is_deeper, legal_name, plain_json
+from toolsearch.support.text import clean, legal_name
+from toolsearch.wires._arguments import arguments_object
 from toolsearch.wires._reading import mapping
 from toolsearch.wires.shared import fields_of
 
-__all__ = ["arguments_of", "call_part", "in_snake_case", "meant_name", "parts_in", "plain_reply", "sent_name"]
+__all__ = ["call_part", "in_snake_case", "meant_name", "parts_in", "plain_reply", "sent_name"]
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 _NO_FIRST = re.compile(r"_*[0-9-]")
@@ -96,17 +96,7 @@ def _calls_apart(part: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**part, "function_call": {"id": call.get("id"), **first}}, *({"function_call": each} for each in rest)]
 
 
-def arguments_of(given: Any) -> dict[str, Any]:
-    """Arguments as the object that a history must have; what is none is kept inside one."""
-    try:
-        arguments = parse_arguments(given)
-    except ArgumentsError as error:
-        arguments = {"unparsed": str(error) if is_deeper(given, LEVELS) else str(given)}
-    made: dict[str, Any] = plain_json(arguments)
-    return made
-
-
 def call_part(call_id: str, name: str, arguments: object, *, is_first: bool) -> dict[str, Any]:
     """A call that another model has made."""
-    made = {"id": clean(call_id), "name": sent_name(name), "args": arguments_of(arguments)}
+    made = {"id": clean(call_id), "name": sent_name(name), "args": arguments_object(arguments)}
     return {"function_call": made, **({"thought_signature": _ANOTHER_MODEL} if is_first else {})}

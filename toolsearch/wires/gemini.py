@@ -15,11 +15,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
-from toolsearch.calls import Part, ToolCall, ToolResult
-from toolsearch.calls.parts import shown_image
+from toolsearch.calls import ToolCall, ToolResult
 from toolsearch.catalog.tools import Shown
 from toolsearch.errors import SetupError
-from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, Usage, UserSaid
+from toolsearch.events.facts import Message, Reply, Usage
 from toolsearch.events.requests import CallModel
 from toolsearch.events.stops import stopped, with_cut_end
 from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
@@ -27,9 +26,9 @@ from toolsearch.schemas.export import exported, shortened
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean, plain_json
+from toolsearch.wires._arguments import arguments_object
+from toolsearch.wires._gemini_contents import contents_for, results_of
 from toolsearch.wires._gemini_parts import (
-    arguments_of,
-    call_part,
     in_snake_case,
     meant_name,
     parts_in,
@@ -38,7 +37,7 @@ from toolsearch.wires._gemini_parts import (
 )
 from toolsearch.wires._gemini_pieces import GeminiPieces
 from toolsearch.wires._reading import count_in, reply_error
-from toolsearch.wires._user_parts import image_in, text_in, with_schema
+from toolsearch.wires._user_parts import with_schema
 from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, read_answer
 
 __all__ = [
@@ -55,9 +54,6 @@ __all__ = [
 ]
 
 WIRE = "gemini"
-
-IMAGE_BYTES = 7_000_000  # the provider refuses a request with a larger image
-IMAGES = ("image/png", "image/jpeg", "image/webp")  # of the types that we know, those that it takes
 
 
 def tools_for(session: ShowsTools, *, description_characters: int | None = None) -> list[dict[str, Any]]:
@@ -97,7 +93,7 @@ def _kept(parts: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _valid(call: JsonObject) -> dict[str, Any]:
     name = sent_name(meant_name(str(call.get("name") or "")))
-    return {**call, "name": name, "args": arguments_of(call.get("args"))}
+    return {**call, "name": name, "args": arguments_object(call.get("args"))}
 
 
 def calls_in(reply: object) -> list[ToolCall]:
@@ -116,21 +112,7 @@ def _calls(parts: list[dict[str, Any]], stop: str) -> list[ToolCall]:
 def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[str, Any]]:
     """The one content that carries all results back, and behind it one with their images; [] if nothing was called."""
     pairs = [(sent_name(call.name), call.id, result) for call, result in answered_calls(answered)]
-    return _results([(name, call_id, result.ok, result.content, result.parts) for name, call_id, result in pairs])
-
-
-def _results(answers: Iterable[tuple[str, str, bool, str, Iterable[Part]]]) -> list[dict[str, Any]]:
-    responses: list[dict[str, Any]] = []
-    images: list[dict[str, Any]] = []  # in a content of their own: not every model takes them inside a response
-    for name, call_id, ok, text, parts in answers:
-        told = {"output" if ok else "error": clean(text)}
-        responses.append({"function_response": {"id": clean(call_id), "name": name, "response": told}})
-        for part in parts if ok else ():
-            image = shown_image(part, IMAGE_BYTES)
-            if image is not None and image[1] in IMAGES:
-                blob = {"mime_type": image[1], "data": image[2]}
-                images += [{"text": f"An image in the result of {name}:"}, {"inline_data": blob}]
-    return [{"role": "user", "parts": parts} for parts in (responses, images) if parts]
+    return results_of([(name, call_id, result.ok, result.content, result.parts) for name, call_id, result in pairs])
 
 
 # -- for an agent ------------------------------------------------------------------------------------------------
@@ -224,55 +206,8 @@ def reply_from(reply: object) -> Reply:
 
 
 def messages_for(transcript: Iterable[Message]) -> list[dict[str, Any]]:
-    """A transcript as the `contents` of a request. A reply of this provider is sent back as it came.
-
-    A content of the user comes first, and contents of the model are never neighbours, because the provider refuses a
-    call that does not follow a content of the user.
-    """
-    contents: list[dict[str, Any]] = []
-    for message in transcript:
-        match message:
-            case UserSaid():
-                contents.append({"role": "user", "parts": _said(message)})
-            case ModelReplied():
-                if contents and contents[-1]["role"] == "model":
-                    contents[-1]["parts"] = [*contents[-1]["parts"], *_assistant(message)]
-                    continue
-                if not contents:
-                    contents.append({"role": "user", "parts": [{"text": "(…)"}]})
-                contents.append({"role": "model", "parts": _assistant(message)})
-            case Answers():
-                calls = [part.get("function_call") or {} for part in contents[-1]["parts"]] if contents else []
-                names = {call.get("id"): call.get("name") or "unnamed" for call in calls}
-                results = [(names.get(result.call_id, "unnamed"), result) for result in message.results]
-                contents += _results([(n, r.call_id, r.status == "ok", r.content, r.parts) for n, r in results])
-            case _:
-                contents.append({"role": "user", "parts": [{"text": f"[{message.text}]"}]})
-    return contents
-
-
-def _assistant(reply: ModelReplied) -> list[dict[str, Any]]:
-    if reply.wire == WIRE and isinstance(reply.raw, Mapping):
-        ids = iter(call.id for call in reply.calls)  # the session replaces an id that an earlier call has
-        return [
-            {**part, "function_call": {**call, "id": next(ids, call.get("id"))}}
-            if isinstance(call := part.get("function_call"), Mapping)
-            else dict(part)
-            for part in reply.raw.get("parts") or []
-        ]
-    said = [{"text": reply.text}] if reply.text.strip() or not reply.calls else []
-    calls = [call_part(c.id, c.name, c.arguments, is_first=not place) for place, c in enumerate(reply.calls)]
-    return [*(said if reply.text.strip() or calls else [{"text": "(no answer)"}]), *calls]
-
-
-def _said(message: UserSaid) -> list[dict[str, Any]]:
-    parts: list[dict[str, Any]] = [{"text": message.text}] if message.text.strip() else []
-    for part in message.parts:
-        if (image := image_in(part)) is not None:
-            parts.append({"inline_data": {"mime_type": image[0], "data": image[1]}})
-        else:
-            parts.append({"text": text_in(part)} if "type" in part else dict(part))
-    return parts or [{"text": "(nothing)"}]
+    """A transcript as the `contents` of a request. A reply of this provider is sent back as it came."""
+    return contents_for(transcript, WIRE)
 
 
 # -- inside ------------------------------------------------------------------------------------------------------
