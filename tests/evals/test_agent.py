@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,12 @@ from typer.testing import CliRunner
 from toolsearch import SetupError
 from toolsearch.layers import Price, retry
 from toolsearch.support.json_types import JsonObject
+from toolsearch.testing import Failure
 from toolsearch.tokens import counter
 from toolsearch_evals.agent.agent_run import agent_manifest, facts_of, report_of, score_agent
 from toolsearch_evals.agent.endpoint import Endpoint, WireName
 from toolsearch_evals.agent.evaluation import AgentPlan, Budget, Outcome, Unkept, evaluate, read_budget
-from toolsearch_evals.agent.loopback import Refused, ScriptedProvider
+from toolsearch_evals.agent.loopback import ScriptedProvider
 from toolsearch_evals.agent.play import Arm, Asked
 from toolsearch_evals.agent.probe import Adapter, ProbeResult, probe
 from toolsearch_evals.agent.report import agent_report
@@ -35,7 +37,7 @@ ARMS = (Arm("static"), Arm("append"), Arm("bridge"))
 SECRET = "sk-not-to-be-seen-0123456789"
 every_wire = pytest.mark.parametrize("wire", ["openai_chat", "anthropic"])
 
-Fault = Callable[[int, JsonObject], Refused | None]
+Fault = Callable[[int, JsonObject], Failure | None]
 
 
 class FailingProvider(ScriptedProvider):
@@ -47,16 +49,16 @@ class FailingProvider(ScriptedProvider):
         super().__init__(**options)
         self.fault, self.broken, self.keep = fault, broken, keep
 
-    def refusal(self, number: int, body: JsonObject) -> Refused | None:
+    def refusal(self, number: int, body: JsonObject) -> Failure | None:
         return self.fault(number, body)
 
-    def pieces(self, number: int, pieces: Sequence[str]) -> Iterator[str]:
-        yield from pieces[: self.keep] if number in self.broken else pieces
+    def stream(self, number: int, events: Iterator[str]) -> Iterator[str]:
+        yield from islice(events, self.keep if number in self.broken else None)
 
 
 def at(provider: ScriptedProvider, wire: WireName = "openai_chat", **options: Any) -> Endpoint:
     """An endpoint that is this provider."""
-    return Endpoint("scripted", wire, provider.url if wire == "openai_chat" else provider.root, **options)
+    return Endpoint("scripted", wire, provider.url, **options)
 
 
 def asked(endpoint: Endpoint, adapter: Adapter = "tools", **more: Any) -> Asked:
@@ -89,7 +91,7 @@ def test_a_model_that_knows_the_solutions_meets_every_task(wire: WireName, strea
     assert all(each["right tools"] and not each["wrong calls"] for each in outcome.scores)
     assert all((each["searches"] > 0) is (each["arm"] != "static") for each in outcome.scores)
     assert all((each["first seconds"] is not None) is stream for each in outcome.scores)
-    assert len(provider.bodies) == sum(each["requests"] for each in outcome.scores)
+    assert len(provider.requests) == sum(each["requests"] for each in outcome.scores)
 
 
 @every_wire
@@ -131,7 +133,7 @@ def test_a_mistake_in_the_plan_is_said_before_anything_is_asked(plan: AgentPlan)
     with ScriptedProvider() as provider:
         with pytest.raises(SetupError):
             evaluate(plan, asked(at(provider)), Unkept())
-        assert provider.bodies == []
+        assert provider.requests == []
 
 
 # -- the probe -----------------------------------------------------------------------------------------------------
@@ -143,7 +145,7 @@ def test_an_endpoint_that_reads_tools_is_known_by_its_call(wire: WireName) -> No
         found = probed(at(provider, wire))
     assert (found.verdict, found.adapter, found.sentence) == ("reads tools", "tools", "This endpoint reads tools.")
     assert (found.billed_without, found.billed_with) == (found.counted_without, found.counted_with)
-    assert len(provider.bodies) == 2
+    assert len(provider.requests) == 2
 
 
 @every_wire
@@ -157,12 +159,12 @@ def test_an_endpoint_that_drops_tools_is_found_out_and_gets_them_as_text(wire: W
         assert found.adapter == ("schema" if wire == "openai_chat" else "json")
         outcome = evaluate(plan_of(arms=ARMS), asked(endpoint, found.adapter), Unkept())
     assert unmet(outcome) == []
-    assert all("tools" not in body for body in provider.bodies[4:])
+    assert all("tools" not in body for body in provider.requests[4:])
 
 
 def test_an_endpoint_without_schemas_gets_tools_as_text_alone() -> None:
-    def fault(number: int, body: JsonObject) -> Refused | None:
-        return Refused(400, "no such option") if "response_format" in body else None
+    def fault(number: int, body: JsonObject) -> Failure | None:
+        return Failure(400, "no such option") if "response_format" in body else None
 
     with FailingProvider(fault, drops_tools=True) as provider:
         found = probed(at(provider))
@@ -171,8 +173,8 @@ def test_an_endpoint_without_schemas_gets_tools_as_text_alone() -> None:
 
 
 def test_an_endpoint_that_refuses_tools_gets_them_as_text() -> None:
-    def fault(number: int, body: JsonObject) -> Refused | None:
-        return Refused(400, "scripted does not support tools") if "tools" in body else None
+    def fault(number: int, body: JsonObject) -> Failure | None:
+        return Failure(400, "scripted does not support tools") if "tools" in body else None
 
     with FailingProvider(fault) as provider:
         found = probed(at(provider))
@@ -185,12 +187,9 @@ class LazyProvider(ScriptedProvider):
 
     silent = False
 
-    def answer(self, path: str, body: JsonObject) -> Any:
-        reply = super().answer(path, {key: value for key, value in body.items() if key != "stream"})
-        reply["choices"][0]["message"] = {"role": "assistant", "content": "4711, I see."}
-        if self.silent:
-            del reply["usage"]
-        return reply
+    def changed(self, reply: JsonObject) -> JsonObject:
+        choice = {**reply["choices"][0], "message": {"role": "assistant", "content": "4711, I see."}}
+        return {k: v for k, v in {**reply, "choices": [choice]}.items() if not (self.silent and k == "usage")}
 
 
 def test_a_model_that_reads_tools_and_calls_none_is_told_apart_by_its_bill() -> None:
@@ -217,7 +216,7 @@ def test_an_endpoint_that_bills_nothing_gets_a_dash_and_our_count() -> None:
 
 @every_wire
 def test_a_provider_that_is_busy_is_asked_again_as_soon_as_it_says(wire: WireName) -> None:
-    busy = Refused(429, "slow down", {"Retry-After": "0"})
+    busy = Failure(429, "slow down", {"Retry-After": "0"})
     with FailingProvider(lambda number, _: busy if number in (2, 3) else None) as provider:
         endpoint = at(provider, wire)
         # Without the header it would be asked again after half a minute, which is more than the longest wait.
@@ -225,18 +224,18 @@ def test_a_provider_that_is_busy_is_asked_again_as_soon_as_it_says(wire: WireNam
         outcome = evaluate(plan_of("rooms-3"), again, Unkept())
     (score,) = outcome.scores
     assert (score["success"], score["failed requests"], score["error"]) == (True, 2, None)
-    assert score["requests"] == len(provider.bodies) == score["rounds"] + 2
+    assert score["requests"] == len(provider.requests) == score["rounds"] + 2
 
 
 def test_a_provider_that_wants_too_long_a_wait_is_an_error_that_stays_in_the_denominator() -> None:
     """F03."""
-    busy = Refused(429, "come back tomorrow", {"Retry-After": "86400"})
+    busy = Failure(429, "come back tomorrow", {"Retry-After": "86400"})
     with FailingProvider(lambda number, _: busy if number == 1 else None) as provider:
         outcome = evaluate(plan_of("rooms-1", "rooms-3"), asked(at(provider)), Unkept())
     (row,) = rows_of(outcome.scores)
     assert (row["n"], row["success"], row["errors"]) == (2, 0.5, 1)
     assert "RateLimitError" in str(outcome.scores[0]["error"])
-    assert len(provider.bodies) == 1 + outcome.scores[1]["requests"]
+    assert len(provider.requests) == 1 + outcome.scores[1]["requests"]
 
 
 @every_wire
@@ -245,7 +244,7 @@ def test_a_stream_that_breaks_off_is_asked_for_again(wire: WireName, keep: int) 
     with FailingProvider(broken=(2, 5), keep=keep) as provider:
         outcome = evaluate(plan_of("rooms-3"), asked(at(provider, wire)), Unkept())
     assert unmet(outcome) == []
-    assert len(provider.bodies) >= outcome.scores[0]["rounds"] > 2
+    assert len(provider.requests) >= outcome.scores[0]["rounds"] > 2
 
 
 def test_a_provider_that_takes_no_more_tools_fails_what_needs_more() -> None:
@@ -254,7 +253,7 @@ def test_a_provider_that_takes_no_more_tools_fails_what_needs_more() -> None:
         outcome = evaluate(plan, asked(at(provider)), Unkept())
     static, append = rows_of(outcome.scores)
     assert (static["errors"], static["success"], append["errors"], append["success"]) == (2, 0.0, 0, 1.0)
-    assert "150 tools are more than 128" in str(outcome.scores[0]["error"])
+    assert "maximum length 128, not 150" in str(outcome.scores[0]["error"])
 
 
 @pytest.mark.parametrize(
@@ -271,9 +270,9 @@ def test_a_provider_that_takes_no_more_tools_fails_what_needs_more() -> None:
 )
 def test_the_scripted_provider_refuses_what_a_real_one_would(messages: list[dict[str, Any]]) -> None:
     with ScriptedProvider() as provider:
-        answer = provider.answer("/v1/messages", {"messages": messages})
-    assert isinstance(answer, Refused)
+        answer = provider.answer("/v1/messages", {}, json.dumps({"messages": messages, "max_tokens": 9}).encode())
     assert answer.status == 400
+    assert len(provider.refusals) == 1
 
 
 def scores_of(results: str) -> list[JsonObject]:
@@ -320,8 +319,8 @@ def test_arms_are_compared_over_the_tasks_that_both_have_played() -> None:
 def test_an_endpoint_that_is_away_ends_the_evaluation_and_can_be_gone_on_with(tmp_path: Path) -> None:
     away = [True]
 
-    def fault(number: int, body: JsonObject) -> Refused | None:
-        return Refused(503, "away") if away[0] and number > 4 else None
+    def fault(number: int, body: JsonObject) -> Failure | None:
+        return Failure(503, "away") if away[0] and number > 4 else None
 
     plan = plan_of("rooms-1", *SOME, "rooms-4", "rooms-5", "stock-6")
     with FailingProvider(fault) as provider:
@@ -345,7 +344,7 @@ def test_a_budget_in_tokens_ends_it_and_says_what_is_missing(tmp_path: Path) -> 
         manifest = agent_manifest("c", plan, endpoint, {})
         with Run.begin(tmp_path / "run", manifest) as run:
             outcome = evaluate(plan, endpoint, run)
-        sent = len(provider.bodies)
+        sent = len(provider.requests)
         assert outcome.stopped == "the budget of 6,000 tokens is used up"
         assert [each["case"] for each in outcome.scores] == ["rooms-1", "rooms-3"]
         assert unmet(outcome) == []
@@ -353,7 +352,7 @@ def test_a_budget_in_tokens_ends_it_and_says_what_is_missing(tmp_path: Path) -> 
         assert report.headline[0].startswith("Not whole: the budget of 6,000 tokens is used up. 2 of 4 tasks")
         with Run.begin(tmp_path / "run", manifest, resume=True) as run:  # what was spent counts when it goes on
             assert evaluate(plan, endpoint, run).stopped == outcome.stopped
-        assert len(provider.bodies) == sent
+        assert len(provider.requests) == sent
         with Run.begin(tmp_path / "run", manifest, resume=True) as run:
             more = plan_of("rooms-1", "rooms-3", "both-3", "stock-7", budget=Budget(tokens=60_000))
             outcome = evaluate(more, endpoint, run)
@@ -368,7 +367,7 @@ def test_a_budget_in_dollars_needs_a_price() -> None:
         plan = plan_of("rooms-1", "rooms-3", "both-3", budget=Budget(dollars=0.004))
         with pytest.raises(SetupError, match=r"the price of the model 'scripted' is not known: pass --price"):
             evaluate(plan, asked(endpoint), Unkept())
-        assert provider.bodies == []
+        assert provider.requests == []
         outcome = evaluate(plan, asked(endpoint, prices={"*": Price(1.0, 0.1, 5.0)}), Unkept())
     assert outcome.stopped == "the budget of $0.004 is used up"
     assert 1 <= len(outcome.scores) < 3
@@ -406,7 +405,7 @@ def test_an_interrupted_run_goes_on_and_ends_with_the_same_report(tmp_path: Path
 
 def test_a_run_folder_has_every_request_and_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", SECRET)
-    wrong = Refused(400, f"your key {SECRET} may not do this")
+    wrong = Failure(400, f"your key {SECRET} may not do this")
     with FailingProvider(lambda number, _: wrong if number == 3 else None) as provider:
         endpoint = asked(at(provider, key_variable="MY_KEY"))
         plan = plan_of("rooms-3", "rooms-1")
@@ -418,7 +417,7 @@ def test_a_run_folder_has_every_request_and_no_key(tmp_path: Path, monkeypatch: 
     for name, lines in (("event", stored.events()), ("score", stored.scores())):
         for line in lines:
             jsonschema.validate(line, schema(name))
-    assert len(list(stored.events())) == len(provider.bodies)
+    assert len(list(stored.events())) == len(provider.requests)
     files = [file for file in (tmp_path / "run").rglob("*") if file.is_file()]
     assert len(files) >= 8
     assert not [file for file in files if SECRET in file.read_text("utf-8")]
@@ -479,7 +478,7 @@ def test_the_command_refuses_to_measure_nothing_at_an_endpoint_that_drops_tools(
         done = command(*there, "--adapter", "tools")
         assert isinstance(done.exception, SetupError)
         assert "This endpoint drops tools" in done.output
-        assert len(provider.bodies) == 3
+        assert len(provider.requests) == 3
         assert "This endpoint drops tools" in command(*there, "--probe-only").output
         assert command(*there, "--mode", "append", "--wire", "openai_chat").exit_code == 0
 
@@ -518,7 +517,7 @@ def test_a_mistake_is_one_sentence(options: list[str], problem: str, monkeypatch
 
 def test_an_endpoint_that_cannot_be_used_is_a_mistake_that_shows_no_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-    with FailingProvider(lambda *_: Refused(401, f"wrong key {SECRET}")) as provider:
+    with FailingProvider(lambda *_: Failure(401, f"wrong key {SECRET}")) as provider:
         done = command("--model", "m", "--base-url", provider.url)
     assert isinstance(done.exception, SetupError)
     assert "the endpoint cannot be used: AuthenticationError" in str(done.exception)

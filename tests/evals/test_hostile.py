@@ -1,5 +1,6 @@
 """What others write (models, endpoints, whoever edits a file) neither runs, nor lies, nor ends in a traceback."""
 
+import copy
 import csv
 import io
 import json
@@ -15,10 +16,11 @@ from typer.testing import CliRunner
 from toolsearch import SetupError
 from toolsearch.layers import retry
 from toolsearch.support.json_types import JsonObject
+from toolsearch.testing import Failure
 from toolsearch.tokens import counter
 from toolsearch_evals.agent.endpoint import Endpoint
 from toolsearch_evals.agent.evaluation import AgentPlan, evaluate
-from toolsearch_evals.agent.loopback import Refused, ScriptedProvider
+from toolsearch_evals.agent.loopback import ScriptedProvider
 from toolsearch_evals.agent.play import Arm, Asked
 from toolsearch_evals.agent.rows import rows_of, token_check
 from toolsearch_evals.cli import app
@@ -225,15 +227,14 @@ class OddProvider(ScriptedProvider):
 
     secret = ""
 
-    def refusal(self, number: int, body: JsonObject) -> Refused | None:
-        return Refused(400, f"no tools for {self.secret}") if self.secret and "tools" in body else None
+    def refusal(self, number: int, body: JsonObject) -> Failure | None:
+        return Failure(400, f"no tools for {self.secret}") if self.secret and "tools" in body else None
 
-    def answer(self, path: str, body: JsonObject) -> Any:
-        made = super().answer(path, body)
-        if isinstance(made, dict):
-            made["usage"]["prompt_tokens_details"] = {"cached_tokens": 10 * made["usage"]["prompt_tokens"]}
-            for call in made["choices"][0]["message"].get("tool_calls") or ():
-                call["function"]["arguments"] = '{"number": NaN, "more": [Infinity]}'
+    def changed(self, reply: JsonObject) -> JsonObject:
+        made: Any = copy.deepcopy(reply)
+        made["usage"]["prompt_tokens_details"] = {"cached_tokens": 10 * made["usage"]["prompt_tokens"]}
+        for call in made["choices"][0]["message"].get("tool_calls") or ():
+            call["function"]["arguments"] = '{"number": NaN, "more": [Infinity]}'
         return made
 
 

@@ -157,7 +157,7 @@ def test_what_is_no_request_is_answered_with_an_error(path: str, body: bytes, st
 
 def test_a_stream_that_breaks_off() -> None:
     class Broken(LoopbackProvider):
-        def stream(self, events: Iterator[str]) -> Iterator[str]:
+        def stream(self, number: int, events: Iterator[str]) -> Iterator[str]:
             yield next(events)
             yield next(events)
 

@@ -137,7 +137,7 @@ def _address(base_url: str | None, wire: WireName, scripted: bool) -> Generator[
     if base_url is not None:
         raise SetupError("--scripted asks a model on this machine: leave out --base-url")
     with ScriptedProvider() as provider:
-        yield provider.url if wire == "openai_chat" else provider.root
+        yield provider.url
 
 
 def _asked(endpoint: Endpoint, adapter: str, price: str) -> tuple[Asked, ProbeResult | None]:

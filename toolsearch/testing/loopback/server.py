@@ -124,8 +124,16 @@ class LoopbackProvider:
         said = step.text + "".join(str(call.arguments) for call in step.calls)
         return Usage(len(json.dumps(body)) // CHARACTERS_PER_TOKEN, 0, len(said) // CHARACTERS_PER_TOKEN + 1, 1)
 
-    def stream(self, events: Iterator[str]) -> Iterator[str]:
-        """The pieces of a streamed reply, as they are sent; end it early for a stream that breaks off."""
+    def changed(self, reply: JsonObject) -> JsonObject:
+        """The body of a reply before it is sent, or put into pieces."""
+        return reply
+
+    def stream(self, number: int, events: Iterator[str]) -> Iterator[str]:
+        """The pieces of a streamed reply, as they are sent; end it early for a stream that breaks off.
+
+        `number` is that of the request, from 1 on.
+        """
+        del number
         yield from events
 
     # -- an answer -------------------------------------------------------------------------------------------------
@@ -146,7 +154,7 @@ class LoopbackProvider:
             self.headers.append(headers)
             if reason := _reason(form, body, headers):
                 return self._refuse(form, reason)
-            step = self.step(body)
+            step, asked = self.step(body), len(self.requests)
             self._played += 1
             number = self._played
         plain = step(body) if callable(step) else step
@@ -157,9 +165,10 @@ class LoopbackProvider:
         else:
             said = written(plain, number)
             reply = form.reply(said, body, self.usage(body, said))
+        reply = self.changed(reply)
         self.replies.append(reply)
         if media_type := form.stream_type(path, body):
-            return _Answer(200, self.stream(form.events(reply, self.stream_pieces)), media_type)
+            return _Answer(200, self.stream(asked, form.events(reply, self.stream_pieces)), media_type)
         return _Answer(200, json.dumps(reply))
 
     def _refuse(self, form: Form, reason: str) -> _Answer:
