@@ -1,12 +1,13 @@
 """The transform for a FastMCP server, through FastMCP's own client; mounted and proxied servers have the search too."""
 
 import asyncio
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from toolsearch import Settings
+from toolsearch import Catalog, Settings
 
 pytest.importorskip("fastmcp", reason="needs pip install 'toolsearch-kit[fastmcp]': see `make frameworks`")
 
@@ -14,6 +15,7 @@ from fastmcp import Client, FastMCP
 from fastmcp.exceptions import ToolError
 from fastmcp.server import create_proxy
 from fastmcp.server.middleware import Middleware
+from fastmcp.tools.base import Tool
 from fastmcp.utilities.types import Image
 
 from toolsearch.frameworks.fastmcp import SearchTransform
@@ -197,6 +199,14 @@ def test_a_change_of_the_tools_is_searched_from_the_next_request_on() -> None:
     assert "rotate_key" not in text(play(to, SEARCH)[1][0])
     to.tool(rotate_key)
     assert "rotate_key" in text(play(to, SEARCH)[1][0])
+
+
+def test_a_tool_without_an_output_schema_is_read_without_a_warning() -> None:
+    """FastMCP warns of every look at an older name of MCP's, also where there is nothing."""
+    tool = Tool(name="note", description="Write a note.", parameters={"type": "object", "properties": {}})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not Catalog([tool.to_mcp_tool()]).quarantined
 
 
 def test_the_names_of_the_two_tools_are_settings() -> None:

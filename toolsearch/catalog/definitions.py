@@ -151,7 +151,7 @@ def _from_object(source: object) -> Definition:
     first = next(((key, value) for key in OBJECT_KEYS if (value := getattr(source, key, None)) is not None), None)
     body.update([first] if first else [])
     for key in ("annotations", "meta", "output_schema", "outputSchema"):
-        value = None if key == "outputSchema" and "output_schema" in body else getattr(source, key, None)
+        value = None if key == "outputSchema" and hasattr(source, "output_schema") else getattr(source, key, None)
         dump = getattr(value, "model_dump", None)
         if value is not None:
             body[key] = value if dump is None else dump(by_alias=True, exclude_none=True, mode="json")
