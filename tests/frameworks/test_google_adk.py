@@ -9,7 +9,7 @@ import pytest
 from toolsearch import Caller, Catalog, ToolSearch, tool
 
 pytest.importorskip("google.adk", reason="needs pip install 'toolsearch-kit[google-adk]': see `make frameworks`")
-pytestmark = pytest.mark.filterwarnings("default")  # ADK warns about features of its own
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*EXPERIMENTAL")  # ADK of its own features
 
 from google.adk.agents import LlmAgent, ParallelAgent  # noqa: E402
 from google.adk.apps.app import App, ResumabilityConfig  # noqa: E402

@@ -9,7 +9,7 @@ import pytest
 from toolsearch import Caller, Catalog, SetupError, ToolSearch, tool
 
 pytest.importorskip("llama_index.core", reason="needs pip install 'toolsearch-kit[llama-index]': see `make frameworks`")
-pytestmark = pytest.mark.filterwarnings("default")  # of LlamaIndex and what it brings
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Skipping serialization")
 
 from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent  # noqa: E402
 from llama_index.core.base.llms.types import ToolCallBlock  # noqa: E402
