@@ -4,9 +4,8 @@ python examples/with_google_adk.py
 """
 
 import asyncio
-import json
 import logging
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import Any
 
 from framework_tools import ALL_TOOLS, DEFINITIONS, SEARCH, TASK, Sent, run_tool

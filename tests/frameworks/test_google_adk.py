@@ -9,17 +9,19 @@ import pytest
 from toolsearch import Caller, Catalog, ToolSearch, tool
 
 pytest.importorskip("google.adk", reason="needs pip install 'toolsearch-kit[google-adk]': see `make frameworks`")
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*EXPERIMENTAL")  # ADK of its own features
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:.*EXPERIMENTAL")  # of ADK's own
 
 from google.adk.agents import LlmAgent, ParallelAgent  # noqa: E402
 from google.adk.apps.app import App, ResumabilityConfig  # noqa: E402
 from google.adk.models import BaseLlm, LlmResponse  # noqa: E402
 from google.adk.runners import Runner  # noqa: E402
 from google.adk.sessions import InMemorySessionService  # noqa: E402
+from google.adk.tools import FunctionTool, ToolContext  # noqa: E402
 from google.adk.tools.agent_tool import AgentTool  # noqa: E402
 from google.adk.workflow import Workflow  # noqa: E402
 from google.genai import types  # noqa: E402
 
+from toolsearch.frameworks import tools_from  # noqa: E402
 from toolsearch.frameworks.google_adk import SearchToolset  # noqa: E402
 
 SEARCH = ("search_tools", {"queries": ["rotate an api key"]})
@@ -228,6 +230,21 @@ def test_C39_a_person_confirms_the_inner_tool_of_a_call_through_the_bridge() -> 
     assert "rotated" not in str(said)
     answer = types.FunctionResponse(id=request.id, name=request.name, response={"confirmed": True})
     assert "rotated billing" in str(ask(app, service=service, message=types.Part(function_response=answer)))
+
+
+def test_functions_of_tools_of_adk_run_with_its_context_and_its_confirmation() -> None:
+    def whose_key(name: str, tool_context: ToolContext) -> dict[str, str]:
+        """Say whose API key it is."""
+        return {"owner": tool_context.user_id}
+
+    search = ToolSearch(tools_from(FunctionTool(whose_key, require_confirmation=True)), index="keyword")
+    service, toolset = InMemorySessionService(), SearchToolset(search)
+    script = [[("search_tools", {"queries": ["whose api key"]})], [("whose_key", {"name": "billing"})], "Done."]
+    root = agent(toolset, scripted(script))
+    app = App(name="app", root_agent=root, resumability_config=ResumabilityConfig(is_resumable=True))
+    request = next(each for each in ask(app, service=service) if isinstance(each, types.FunctionCall))
+    answer = types.FunctionResponse(id=request.id, name=request.name, response={"confirmed": True})
+    assert '"owner": "ana"' in str(ask(app, service=service, message=types.Part(function_response=answer)))
 
 
 def test_an_agent_without_a_conversation_lists_the_search_tool() -> None:

@@ -15,8 +15,10 @@ from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent  # noqa
 from llama_index.core.base.llms.types import ToolCallBlock  # noqa: E402
 from llama_index.core.llms import ChatMessage  # noqa: E402
 from llama_index.core.llms.mock import MockFunctionCallingLLM  # noqa: E402
+from llama_index.core.tools import FunctionTool  # noqa: E402
 from llama_index.core.workflow import Context, HumanResponseEvent, InputRequiredEvent  # noqa: E402
 
+from toolsearch.frameworks import tools_from  # noqa: E402
 from toolsearch.frameworks.llama_index import SearchRetriever  # noqa: E402
 
 SEARCH = ("search_tools", {"queries": ["rotate an api key"]})
@@ -213,6 +215,17 @@ def test_C39_a_person_approves_the_inner_tool_of_a_call_through_the_bridge(answe
     assert ("rotated billing" in said[1]) is (answer == "yes")
     assert answer == "yes" or "declined" in said[1]
     assert text == "Done."
+
+
+def test_a_function_that_takes_the_context_of_the_run_gets_it() -> None:
+    async def whose_key(ctx: Context, name: str) -> str:
+        """Say whose API key it is."""
+        return str(await ctx.store.get("user_msg_str"))
+
+    search = ToolSearch(tools_from(FunctionTool.from_defaults(whose_key, name="whose_key")), index="keyword")
+    script = [("search_tools", {"queries": ["whose api key"]})], [("whose_key", {"name": "billing"})], "Done."
+    said, _ = ask(agent(SearchRetriever(search), Scripted(*script)), "Mine?")
+    assert said[1] == "Mine?"
 
 
 def test_outside_a_run_there_are_no_tools_and_the_error_says_why() -> None:

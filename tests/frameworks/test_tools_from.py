@@ -1,5 +1,6 @@
 """tools_from: the tools of any framework's objects, with their functions bound."""
 
+import asyncio
 from types import SimpleNamespace
 from typing import Any
 
@@ -22,6 +23,13 @@ def answered(sources: object, name: str = "rotate_key", **arguments: Any) -> Any
     session = ToolSearch(tools_from(sources), mode="static").session()
     session.tools()
     return session.handle(ToolCall("c1", name, arguments or {"name": "billing"}))
+
+
+def told(sources: object, name: str) -> str:
+    """What async code is answered."""
+    session = ToolSearch(tools_from(sources), mode="static").session()
+    session.tools()
+    return asyncio.run(session.ahandle(ToolCall("c1", name, {"name": "billing"}))).content
 
 
 def test_functions_definitions_and_lists_of_them_pass_as_they_are() -> None:
@@ -109,3 +117,34 @@ def test_openai_agents() -> None:
     assert held[0].annotations["requiresApproval"] is True
     assert "web_search" in catalog.quarantined[0].reason
     assert answered(agents.function_tool(rotate_key)).content == "rotated billing"
+
+
+def test_llama_index() -> None:
+    core = pytest.importorskip(
+        "llama_index.core", reason="needs pip install 'toolsearch-kit[llama-index]': see `make frameworks`"
+    )
+    from llama_index.core.tools import FunctionTool
+
+    async def needs_run(ctx: core.workflow.Context, name: str) -> str:
+        """Replace a key."""
+        return name
+
+    held = [FunctionTool.from_defaults(rotate_key), FunctionTool.from_defaults(needs_run, name="needs_run")]
+    assert names(held) == ["rotate_key", "needs_run"]
+    assert answered(held).content == "rotated billing"
+    assert "takes the context of LlamaIndex" in told(held, "needs_run")
+
+
+def test_google_adk() -> None:
+    tools = pytest.importorskip(
+        "google.adk.tools", reason="needs pip install 'toolsearch-kit[google-adk]': see `make frameworks`"
+    )
+
+    def needs_session(name: str, tool_context: tools.ToolContext) -> str:
+        """Replace a key."""
+        return name
+
+    held = [tools.FunctionTool(rotate_key), tools.FunctionTool(needs_session)]
+    assert names(held) == ["rotate_key", "needs_session"]
+    assert answered(held).content == "rotated billing"
+    assert "takes the context of Google ADK" in told(held, "needs_session")

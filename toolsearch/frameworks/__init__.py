@@ -5,6 +5,7 @@
     langgraph      LangGraph: the two nodes of a graph built by hand
     openai_agents  OpenAI Agents SDK: an agent
     fastmcp        FastMCP: a transform for a server
+    llama_index    LlamaIndex: a tool retriever for agents
     google_adk     Google ADK: a toolset
     sources        tools_from: the tools that any framework's objects hold
     running        what the adapters share: the context of a call, and calls that a person approves

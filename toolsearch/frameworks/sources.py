@@ -17,9 +17,9 @@ def tools_from(*sources: object) -> list[object]:
     """The tools that frameworks' objects hold, for a `Catalog` or a `ToolSearch`, with their functions bound.
 
     A source is a tool or a list of tools, or holds tools: an agent, a toolset, a toolkit, a tool spec, a `ToolNode`.
-    A function that takes its framework's own context (`RunContext`, `ToolRuntime`, `RunContextWrapper`) gets that of
-    the call in the adapter of its framework; elsewhere such a call fails, and says so. Raises `SetupError` for what
-    gives its tools only in a running agent.
+    A function that takes its framework's own context (`RunContext`, `ToolRuntime`, `RunContextWrapper`, `Context`,
+    `ToolContext`) gets that of the call in the adapter of its framework; elsewhere such a call fails, and says so.
+    Raises `SetupError` for what gives its tools only in a running agent.
     """
     return [_bound(leaf) for source in sources for leaf in _leaves(source)]
 
@@ -58,6 +58,10 @@ def _bound(source: Any) -> object:
         run = _LangChainRun(source)
     elif hasattr(source, "on_invoke_tool"):
         run = _openai_agents_run(source)
+    elif getattr(source, "requires_context", False) is True and hasattr(source, "metadata"):
+        run = _llama_index_run(source)
+    elif hasattr(source, "_get_declaration") and hasattr(source, "run_async"):
+        return _google_adk_tool(source)
     else:
         return source
     try:
@@ -107,3 +111,25 @@ def _openai_agents_run(source: Any) -> Callable[..., Any]:
         return await source.on_invoke_tool(context, json.dumps(arguments))
 
     return run
+
+
+def _llama_index_run(source: Any) -> Callable[..., Any]:
+    async def run(**arguments: object) -> object:
+        context = context_of("LlamaIndex", source.metadata.name)
+        return (await source.acall(**{**arguments, source.ctx_param_name: context})).raw_output
+
+    return run
+
+
+def _google_adk_tool(source: Any) -> object:
+    async def run(**arguments: object) -> object:
+        return await source.run_async(args=arguments, tool_context=context_of("Google ADK", source.name))
+
+    declaration = source._get_declaration()
+    if declaration is None:
+        return source  # the provider's own
+    made, function = tool(declaration, run=run), getattr(source, "func", None)
+    # A function that takes the arguments alone, and asks nobody, needs no context.
+    properties = made.input_schema.get("properties", {})
+    alone = inspect.isroutine(function) and set(inspect.signature(function).parameters) == set(properties)
+    return tool(declaration, run=function) if alone and not getattr(source, "_require_confirmation", False) else made
