@@ -129,7 +129,8 @@ def _google_adk_tool(source: Any) -> object:
     if declaration is None:
         return source  # the provider's own
     made, function = tool(declaration, run=run), getattr(source, "func", None)
-    # A function that takes the arguments alone, and asks nobody, needs no context.
-    properties = made.input_schema.get("properties", {})
-    alone = inspect.isroutine(function) and set(inspect.signature(function).parameters) == set(properties)
-    return tool(declaration, run=function) if alone and not getattr(source, "_require_confirmation", False) else made
+    if not inspect.isroutine(function) or getattr(source, "_require_confirmation", False):
+        return made
+    # A function that takes the arguments alone needs no context.
+    alone = set(inspect.signature(function).parameters) == set(made.input_schema.get("properties", {}))
+    return tool(declaration, run=function) if alone else made
