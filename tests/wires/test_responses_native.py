@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from openai import AsyncOpenAI, OpenAI
+from openai import AsyncOpenAI, BadRequestError, OpenAI
 
 from toolsearch import Agent, Approve, CallModel, Catalog, Finished, Paused, ToolCall, ToolResult, ToolSearch
 from toolsearch.calls import LoadedTool
@@ -17,7 +17,7 @@ from toolsearch.events.facts import Answers, JudgedCall, ModelReplied, ToolRetur
 from toolsearch.layers import memory
 from toolsearch.protocols import ModelSteps
 from toolsearch.stores import SqliteStore
-from toolsearch.testing import LoopbackProvider
+from toolsearch.testing import Failure, LoopbackProvider
 from toolsearch.wires import openai_chat
 from toolsearch.wires import openai_responses as wire
 
@@ -374,3 +374,56 @@ def test_a_loop_of_ones_own_is_native_with_a_few_lines(search_tool: str) -> None
     check_stable(provider.requests)
     statuses = [item["output"] for item in items if item.get("type") == "function_call_output"]
     assert statuses[-2] == "done []"
+
+
+class Older(LoopbackProvider):
+    """A server that does not know native delivery."""
+
+    def __init__(self, script: Any, told: str) -> None:
+        super().__init__(script)
+        self.told = told
+
+    def step(self, body: Any) -> Any:
+        text = json.dumps(body)
+        if '"additional_tools"' in text or '"tool_search"' in [json.dumps(tool["type"]) for tool in body["tools"]]:
+            self.refusals.append(self.told)
+            self._played -= 1
+            return Failure(400, self.told)
+        return super().step(body)
+
+
+@ways
+@searches
+def test_J50_where_the_server_refuses_it_found_tools_are_listed(way: str, search_tool: str) -> None:
+    """J50: the turn goes on, in the same conversation; `why` says what happened; the next one asks at once without."""
+    told = f"Invalid value: '{'tool_search' if search_tool == 'tool_search' else 'additional_tools'}'"
+    script = [search_for("rotate key", "s1", search_tool), [("c1", "rotate_key", {})], "Rotated.", "Yes."]
+    with Older(script, told) as provider:
+        model = model_for(provider, way)
+        agent = Agent(model, made(search_tool), actions="run")
+        result = run(agent, "Rotate it.", way)
+        again = run(agent, "Sure?", way)
+    assert isinstance(result, Finished)
+    assert isinstance(again, Finished)
+    assert (result.text, again.text) == ("Rotated.", "Yes.")
+    assert provider.refusals == [told]
+    assert provider.tool_names()[-1] == [search_tool, "rotate_key"]
+    assert calls(provider.requests[-1]) == [(search_tool, None), ("rotate_key", None)]
+    assert agent.conversation("c").session.why().startswith("append: ")
+    assert told in agent.conversation("c").session.why()
+
+
+def test_another_refusal_is_raised() -> None:
+    with LoopbackProvider([Failure(400, "Unknown model 'gpt-test'.")]) as provider:
+        model = model_for(provider)
+        with pytest.raises(BadRequestError, match="Unknown model"):
+            run(Agent(model, made()), "Hi")
+    assert model.native is not None
+
+
+def test_a_model_can_be_told_that_its_server_does_not_deliver() -> None:
+    """OA-10: servers that copy the format."""
+    with Older([search_for("rotate key"), [("c1", "rotate_key", {})], "Rotated."], "never") as provider:
+        result = run(Agent(model_for(provider, native=False), made(), actions="run"), "Rotate it.")
+    assert isinstance(result, Finished)
+    assert (result.text, provider.refusals) == ("Rotated.", [])

@@ -30,14 +30,19 @@ NO_CUSTOM_TOOL = "It did not run: this program has no such tool. Use a listed to
 class Input:
     """Takes in one message after the other; `items` is what they come to.
 
-    `listed` are the names of the tools in `tools`, which no item brings again. With `searches` the search tool stands
-    there as the provider's own. `define` gives the definition of a tool.
+    `listed` are the names of the tools in `tools`, which no item brings again; without `brings` no item brings any.
+    With `searches` the search tool stands there as the provider's own. `define` gives the definition of a tool.
     """
 
     def __init__(
-        self, define: Callable[[Shown], dict[str, Any]], listed: Collection[str] = (), *, searches: bool = False
+        self,
+        define: Callable[[Shown], dict[str, Any]],
+        listed: Collection[str] = (),
+        *,
+        searches: bool = False,
+        brings: bool = True,
     ) -> None:
-        self._define, self._listed, self._searches = define, frozenset(listed), searches
+        self._define, self._listed, self._searches, self._brings = define, set(listed), searches, brings
         self._items: list[dict[str, Any]] = []
         self._spaces: dict[str, str] = {}  # of the tools that items bring: the namespace that each is called in
         self._searching: set[str] = set()  # ids of searches of the provider's own form
@@ -72,8 +77,7 @@ class Input:
             own = dict(item)
             if is_call(own):
                 own["call_id"] = next(ids, own.get("call_id"))
-                if own["type"] == "tool_search_call":
-                    self._searching.add(own["call_id"])
+                own = self._search(own) if own["type"] == "tool_search_call" else own
             if own.get("type") in _FREE and own.get("id") in self._ids:  # a server that counts anew with each reply
                 del own["id"]
             self._ids |= {own["id"]} if own.get("id") else set()
@@ -87,17 +91,24 @@ class Input:
         if text.strip():
             self._items.append({"role": "assistant", "content": text})
         for call in calls:
-            head: dict[str, Any] = {"type": "function_call", "call_id": call.id}
-            if self._searches and call.kind == "search" and call.name == TOOL_SEARCH:
-                self._searching.add(call.id)
-                head |= {"type": "tool_search_call", "execution": "client", "status": "completed"}
-                self._items.append({**head, "arguments": input_of(call.arguments)})
+            if call.kind == "search" and call.name == TOOL_SEARCH:
+                head = {"type": "tool_search_call", "call_id": call.id, "execution": "client", "status": "completed"}
+                self._items.append(self._search({**head, "arguments": input_of(call.arguments)}))
             else:
-                self._items.append({**head, "name": legal_name(call.name), "arguments": valid_json(call.arguments)})
+                name, arguments = legal_name(call.name), valid_json(call.arguments)
+                self._items.append({"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments})
+
+    def _search(self, call: dict[str, Any]) -> dict[str, Any]:
+        """A search in the provider's own form; a call of a function where the request does not have that form."""
+        if self._searches:
+            self._searching.add(call["call_id"])
+            return call
+        arguments = valid_json(call.get("arguments"))
+        return {"type": "function_call", "call_id": call["call_id"], "name": TOOL_SEARCH, "arguments": arguments}
 
     # -- results -------------------------------------------------------------------------------------------------
 
-    def search(self, call_id: str) -> None:
+    def searched(self, call_id: str) -> None:
         """The call with this id was a search of the provider's own form."""
         self._searching.add(call_id)
 
@@ -106,7 +117,7 @@ class Input:
         texts = []
         for call_id, text, parts, loaded in results:
             if call_id in self._searching:
-                brought = self._grouped(self._new(loaded))
+                brought = self._grouped(self._new(list(loaded)))
                 head = {"type": "tool_search_output", "call_id": call_id, "execution": "client"}
                 self._items.append({**head, "status": "completed", "tools": brought})
                 texts.append(text)  # that item has no place for it
@@ -120,11 +131,13 @@ class Input:
 
     # -- tools that come -----------------------------------------------------------------------------------------
 
-    def _new(self, loaded: Iterable[LoadedTool]) -> list[LoadedTool]:
+    def _new(self, loaded: list[LoadedTool]) -> list[LoadedTool]:
+        if not self._brings:
+            self._listed |= {each.name for each in loaded}
         return [each for each in loaded if each.name not in self._listed and each.name not in self._spaces]
 
     def _bring(self, loaded: Iterable[LoadedTool]) -> None:
-        new = self._new(loaded)
+        new = self._new(list(loaded))
         self._spaces |= {each.name: each.name for each in new}
         if tools := definitions(map(shown_of, new), self._define):
             self._items.append({"type": "additional_tools", "role": "developer", "tools": tools})

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from toolsearch.errors import SetupError
+from toolsearch.errors import ReplyError, SetupError
 from toolsearch.schemas.parallel_calls import inner_calls
 from toolsearch.schemas.validation import ArgumentsError, parse_arguments
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import LEVELS, is_deeper, legal_name, plain_json
 from toolsearch.wires._arguments import valid_json
+from toolsearch.wires._reading import mapping, reply_error
 from toolsearch.wires.shared import distinct_ids, fields_of
 
-__all__ = ["TOOL_SEARCH", "input_of", "is_call", "items_of", "sent_back", "texts_in"]
+__all__ = ["TOOL_SEARCH", "input_of", "is_call", "items_of", "refuse_errors", "sent_back", "stop_of", "texts_in"]
 
 TOOL_SEARCH = "tool_search"  # a search tool of this name is the provider's own tool, which the program carries out
 
@@ -126,3 +127,25 @@ def _texts_of(parts: object) -> Iterator[tuple[str, str]]:
             text = part.get("refusal" if kind == "refusal" else "text")
             if isinstance(text, str) and text:
                 yield kind, text
+
+
+def refuse_errors(plain: JsonObject) -> None:
+    """Raises `ReplyError` for a body that is no reply: some failures are reported with status 200."""
+    status = plain.get("status")
+    if plain.get("error") or status == "failed":
+        raise reply_error(plain.get("error"), "the provider ended its reply with an error, and names none")
+    if not isinstance(plain.get("output"), list | tuple):
+        raise reply_error(None, "the provider answered with nothing: there is no output in its reply")
+    if status in ("queued", "in_progress"):
+        raise ReplyError(
+            f"the provider has not finished its reply: its status is {status!r}. Leave out the option `background`"
+        )
+
+
+def stop_of(plain: JsonObject, items: list[dict[str, Any]]) -> str:
+    """The provider's word for why the reply ended; it has none for a refusal, which it marks in another way."""
+    reason = mapping(plain.get("incomplete_details")).get("reason")
+    word = reason or plain.get("status")
+    stop = word if isinstance(word, str) else ""
+    text, refusal, _ = texts_in(items)
+    return "refusal" if stop in ("", "completed") and refusal and not text else stop

@@ -10,12 +10,13 @@ For an `Agent`: `model(client, "gpt-…")`.
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
 
 from toolsearch.calls import NativeDelivery, ToolCall, ToolResult
 from toolsearch.catalog.tools import Shown
-from toolsearch.errors import ReplyError
 from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, Usage, UserSaid
 from toolsearch.events.requests import CallModel
 from toolsearch.events.stops import with_cut_end
@@ -25,9 +26,18 @@ from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 from toolsearch.wires._arguments import valid_json
-from toolsearch.wires._reading import count_in, mapping, reply_error
+from toolsearch.wires._reading import count_in, mapping
 from toolsearch.wires._response_input import Input
-from toolsearch.wires._response_items import TOOL_SEARCH, input_of, is_call, items_of, sent_back, texts_in
+from toolsearch.wires._response_items import (
+    TOOL_SEARCH,
+    input_of,
+    is_call,
+    items_of,
+    refuse_errors,
+    sent_back,
+    stop_of,
+    texts_in,
+)
 from toolsearch.wires._response_pieces import ResponsePieces
 from toolsearch.wires.shared import answered_calls, definitions, fields_of, read_answer
 
@@ -39,6 +49,7 @@ __all__ = [
     "message_from",
     "messages_for",
     "model",
+    "native",
     "reply_from",
     "results_for",
     "tools_for",
@@ -48,7 +59,12 @@ WIRE = "openai_responses"
 
 DESCRIPTION_CHARACTERS = 1_024  # the provider refuses a request with a longer one
 
-native = NativeDelivery(with_messages=True)  # found tools come by value, as items of the input
+native = BY_VALUE = NativeDelivery(with_messages=True)  # found tools come as items of the input
+
+log = logging.getLogger("toolsearch")
+
+# What a server names that does not know native delivery, or an older model.
+_NATIVE_WORDS = re.compile(r"additional_tools|tool_search|namespace|defer_loading", re.IGNORECASE)
 
 
 def tools_for(session: ShowsTools, *, description_characters: int = DESCRIPTION_CHARACTERS) -> list[dict[str, Any]]:
@@ -62,15 +78,20 @@ def tools_for(session: ShowsTools, *, description_characters: int = DESCRIPTION_
 def definition(shown: Shown, description_characters: int = DESCRIPTION_CHARACTERS) -> dict[str, Any]:
     """One tool in this format. A description that is too long is cut, and says so at its end.
 
-    It is never strict: the provider would then make optional arguments required.
+    It is never strict: the provider would then make optional arguments required. A search tool that is named
+    `tool_search` is the provider's own tool of that name, which the program carries out.
     """
+    made = _function(shown, description_characters)
+    if not _is_search(shown):
+        return made
+    kept = {key: made[key] for key in ("description", "parameters")}
+    return {"type": TOOL_SEARCH, "execution": "client", **kept}
+
+
+def _function(shown: Shown, description_characters: int = DESCRIPTION_CHARACTERS) -> dict[str, Any]:
     made = exported(shown.tool.input_schema, "openai")
     text = " ".join(filter(None, (shown.tool.description or shown.tool.fallback_description, made.note)))
     description = shortened(text, description_characters, shown.tool.id)
-    if _is_search(shown):
-        return {
-            "type": TOOL_SEARCH, "execution": "client", "description": description, "parameters": made.schema,
-        }  # fmt: skip
     return {
         "type": "function", "name": shown.name, "description": description, "parameters": made.schema, "strict": False,
     }  # fmt: skip
@@ -91,7 +112,7 @@ def calls_in(reply: object) -> list[ToolCall]:
     """
     plain = fields_of(reply)
     items = items_of(plain)
-    return _calls(items, _stop(plain, items))
+    return _calls(items, stop_of(plain, items))
 
 
 def _calls(items: list[dict[str, Any]], stop: str) -> list[ToolCall]:
@@ -116,7 +137,7 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
     pairs = answered_calls(answered)
     for call, _ in pairs:
         if call.name == TOOL_SEARCH and isinstance(call.arguments, Mapping):
-            made.search(clean(call.id))
+            made.searched(clean(call.id))
     made.answer((clean(call.id), clean(result.content), result.parts, result.loaded) for call, result in pairs)
     return made.items()
 
@@ -124,18 +145,22 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 # -- for an agent ------------------------------------------------------------------------------------------------
 
 
-def model(client: ResponsesClient, name: str, *, stream: bool = True, **options: object) -> ResponsesModel:
+def model(
+    client: ResponsesClient, name: str, *, stream: bool = True, native: bool = True, **options: object
+) -> ResponsesModel:
     """A model for an `Agent`, asked through an `OpenAI` or `AsyncOpenAI` client; `options` go into every request.
 
     Nothing is stored at the provider: the journal holds all of a conversation, the model's encrypted reasoning too. So
     `store` is False, and `include` is `["reasoning.encrypted_content"]`; a model that does not reason needs
     `include=None`. An option that is None is left out. The `tools` among the options, such as
-    `[{"type": "web_search"}]`, come before those of the session.
+    `[{"type": "web_search"}]`, come before those of the session. Without `native` found tools are listed in `tools`,
+    for a server that does not know native delivery.
     """
     checks.having("client", client, "an OpenAI or AsyncOpenAI client", "responses.create")
     checks.text("name", name, empty=False)
     checks.flag("stream", stream)
-    return ResponsesModel(client, name, stream, options)
+    checks.flag("native", native)
+    return ResponsesModel(client, name, stream, options, native=BY_VALUE if native else None)
 
 
 class Creates(Protocol):
@@ -153,27 +178,44 @@ class ResponsesClient(Protocol):
 
 
 class ResponsesModel:
-    """Asks the provider; with `stream`, its reply is shown as it comes in. An async client needs `arun`."""
+    """Asks the provider; with `stream`, its reply is shown as it comes in. An async client needs `arun`.
+
+    `native` is how found tools are delivered. If the server refuses that, it is None from then on, `not_native` says
+    why, and the request is sent again with all found tools in its `tools`.
+    """
 
     takes_schema = True
-    native = native
 
-    def __init__(self, client: ResponsesClient, name: str, stream: bool, options: JsonObject) -> None:
+    def __init__(
+        self,
+        client: ResponsesClient,
+        name: str,
+        stream: bool,
+        options: JsonObject,
+        *,
+        native: NativeDelivery | None = BY_VALUE,
+    ) -> None:
         self.client, self.name, self.stream = client, name, stream
         self.options = {"store": False, "include": ["reasoning.encrypted_content"], **options}
+        self.native, self.not_native = native, ""
 
     def request_for(self, request: CallModel) -> dict[str, Any]:
         """The arguments of `responses.create`."""
         options = self.options | dict(request.options)
-        listed = _listed(request, options.get("tool_choice"))
-        arguments: dict[str, Any] = {"model": self.name, "input": messages_for(request.transcript, listed)}
+        delivers = self.native is not None
+        listed = _listed(request, options.get("tool_choice")) if delivers else list(request.tools)
+        messages = messages_for(request.transcript, listed, native=delivers)
+        arguments: dict[str, Any] = {"model": self.name, "input": messages}
         if request.system:
             arguments["instructions"] = clean(request.system)
         if self.stream:
             arguments["stream"] = True
         arguments |= options
         own = options.get("tools") or []
-        tools = [*(own if request.purpose == "chat" else []), *definitions(listed, definition)]
+        tools = [
+            *(own if request.purpose == "chat" else []),
+            *definitions(listed, definition if delivers else _function),
+        ]
         arguments["tools"] = tools or None
         if not tools:  # the provider refuses a choice among none
             arguments |= {"tool_choice": None, "parallel_tool_calls": None}
@@ -184,8 +226,29 @@ class ResponsesModel:
 
     def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:
         arguments = self.request_for(request)
-        answer = self.client.responses.create(**arguments)
-        return read_answer(answer, reply_from, ResponsePieces() if arguments.get("stream") else None)
+
+        def again(error: Exception) -> object:
+            return self.client.responses.create(**self._without_native(request, arguments, error))
+
+        try:
+            answer = self.client.responses.create(**arguments)
+        except Exception as error:
+            answer = again(error)
+        return read_answer(answer, reply_from, ResponsePieces() if arguments.get("stream") else None, again)
+
+    def _without_native(self, request: CallModel, arguments: JsonObject, error: Exception) -> dict[str, Any]:
+        """The same request without native delivery, if that is what was refused; else raises the error."""
+        told = clean(str(error))[:300]
+        is_refused = getattr(error, "status_code", None) in (400, 404, 422) and _NATIVE_WORDS.search(told)
+        if self.native is None or not is_refused:
+            raise error
+        before, self.native = self.native, None
+        if (plain := self.request_for(request)) == arguments:
+            self.native = before
+            raise error
+        self.not_native = f"the provider refused it: {told}"
+        log.warning("%r does not deliver natively, and goes on as in the mode 'append': %s", self.name, told)
+        return plain
 
 
 def reply_from(reply: object) -> Reply:
@@ -195,9 +258,9 @@ def reply_from(reply: object) -> Reply:
     """
     plain = fields_of(reply)
     items = items_of(plain)
-    _refuse_errors(plain)
+    refuse_errors(plain)
     text, refusal, reasoning = texts_in(items)
-    stop, usage = _stop(plain, items), plain.get("usage")
+    stop, usage = stop_of(plain, items), plain.get("usage")
     cached = count_in(usage, "input_tokens_details", "cached_tokens")
     return Reply(
         text=text or refusal,
@@ -211,10 +274,16 @@ def reply_from(reply: object) -> Reply:
     )
 
 
-def messages_for(transcript: Iterable[Message], tools: Iterable[Shown] = ()) -> list[dict[str, Any]]:
-    """A transcript as the `input` of a request that lists these tools. A reply of this provider is sent as it came."""
+def messages_for(
+    transcript: Iterable[Message], tools: Iterable[Shown] = (), *, native: bool = True
+) -> list[dict[str, Any]]:
+    """A transcript as the `input` of a request that lists these tools. A reply of this provider is sent as it came.
+
+    Without `native` nothing is in it that other servers do not know: tools that come with an answer, namespaces.
+    """
     listed = list(tools)
-    made = Input(definition, [shown.name for shown in listed], searches=any(map(_is_search, listed)))
+    searches = native and any(map(_is_search, listed))
+    made = Input(definition, [shown.name for shown in listed], searches=searches, brings=native)
     for message in transcript:
         match message:
             case UserSaid():
@@ -250,25 +319,3 @@ def _listed(request: CallModel, choice: object) -> list[Shown]:
 
 def _mappings(value: object) -> list[JsonObject]:
     return [each for each in value if isinstance(each, Mapping)] if isinstance(value, list | tuple) else []
-
-
-def _refuse_errors(plain: JsonObject) -> None:
-    """Raises `ReplyError` for a body that is no reply: some failures are reported with status 200."""
-    status = plain.get("status")
-    if plain.get("error") or status == "failed":
-        raise reply_error(plain.get("error"), "the provider ended its reply with an error, and names none")
-    if not isinstance(plain.get("output"), list | tuple):
-        raise reply_error(None, "the provider answered with nothing: there is no output in its reply")
-    if status in ("queued", "in_progress"):
-        raise ReplyError(
-            f"the provider has not finished its reply: its status is {status!r}. Leave out the option `background`"
-        )
-
-
-def _stop(plain: JsonObject, items: list[dict[str, Any]]) -> str:
-    """The provider's word for why the reply ended; it has none for a refusal, which it marks in another way."""
-    reason = mapping(plain.get("incomplete_details")).get("reason")
-    word = reason or plain.get("status")
-    stop = word if isinstance(word, str) else ""
-    text, refusal, _ = texts_in(items)
-    return "refusal" if stop in ("", "completed") and refusal and not text else stop
