@@ -76,6 +76,7 @@ ALONE = {
         "_message_blocks",
         "_message_cache",
         "_response_input",
+        "_native",
         "_message_replies",
     },
     "frameworks": {"running", "sources", "_langgraph_pieces"},

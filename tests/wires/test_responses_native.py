@@ -3,7 +3,6 @@
 import asyncio
 import json
 from collections.abc import Iterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from toolsearch.events.facts import Answers, JudgedCall, ModelReplied, ToolRetur
 from toolsearch.layers import memory
 from toolsearch.protocols import ModelSteps
 from toolsearch.stores import SqliteStore
-from toolsearch.testing import Failure, LoopbackProvider
+from toolsearch.testing import Failure, LoopbackProvider, assert_prefix_stable
 from toolsearch.wires import openai_chat
 from toolsearch.wires import openai_responses as wire
 
@@ -89,14 +88,6 @@ def calls(body: Any) -> list[tuple[str, str | None]]:
     return [(item["name"], item.get("namespace")) for item in body["input"] if item.get("type") == "function_call"]
 
 
-def check_stable(requests: list[Any]) -> None:
-    """The tools of each request are those of the one before, and its items begin with those."""
-    for before, after in pairwise(requests):
-        assert json.dumps(after["tools"]) == json.dumps(before["tools"])
-        assert json.dumps(after["input"][: len(before["input"])]) == json.dumps(before["input"])
-        assert after.get("instructions") == before.get("instructions")
-
-
 def search_for(query: str, call_id: str = "s1", name: str = "search_tools") -> list[tuple[str, str, dict[str, Any]]]:
     return [(call_id, name, {"queries": [query]})]
 
@@ -119,7 +110,7 @@ def test_an_agent_searches_calls_and_answers_and_the_tools_keep_their_bytes(way:
     assert provider.refusals == []
     assert isinstance(result, Finished)
     assert (result.text, isinstance(again, Finished)) == ("Done both.", True)
-    check_stable(provider.requests)
+    assert_prefix_stable(provider.requests, mode="native")
     last = provider.requests[-1]
     if search_tool == "tool_search":
         assert [tool["type"] for tool in last["tools"]] == ["tool_search", "function"]
@@ -169,7 +160,7 @@ def test_a_conversation_goes_on_in_another_process_after_an_approval(search_tool
         assert resumed.text == "Rotated."
         run(agent(provider), "Sure?")
     assert provider.refusals == []
-    check_stable(provider.requests)
+    assert_prefix_stable(provider.requests, mode="native")
     thoughts = [item for item in provider.requests[-1]["input"] if item.get("type") == "reasoning"]
     assert [(item["id"], item["encrypted_content"]) for item in thoughts] == [("rs_1", "g1"), ("rs_2", "g2")]
     assert calls(provider.requests[-1])[-1] == ("rotate_key", space)
@@ -326,7 +317,7 @@ def test_a_pre_selected_tool_comes_with_the_message_of_the_user() -> None:
     assert result.text == "Rotated."
     assert provider.refusals == []
     assert kinds(provider.requests[0]) == ["additional_tools", "user"]
-    check_stable(provider.requests)
+    assert_prefix_stable(provider.requests, mode="native")
 
 
 def test_a_call_of_a_tool_that_was_not_loaded_brings_it() -> None:
@@ -371,7 +362,7 @@ def test_a_loop_of_ones_own_is_native_with_a_few_lines(search_tool: str) -> None
             items += wire.results_for([(each, session.handle(each)) for each in called])
     assert reply.output_text == "Rotated."
     assert provider.refusals == []
-    check_stable(provider.requests)
+    assert_prefix_stable(provider.requests, mode="native")
     statuses = [item["output"] for item in items if item.get("type") == "function_call_output"]
     assert statuses[-2] == "done []"
 

@@ -10,7 +10,6 @@ For an `Agent`: `model(client, "claude-…")`.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Collection, Iterable
 from collections.abc import Set as AbstractSet
@@ -33,6 +32,7 @@ from toolsearch.wires._message_blocks import (
 from toolsearch.wires._message_cache import TimeToLive, with_cache
 from toolsearch.wires._message_pieces import MessagePieces
 from toolsearch.wires._message_replies import MemberCall, calls_in, message_from, reply_from
+from toolsearch.wires._native import plain_instead
 from toolsearch.wires.shared import answered_calls, definitions, read_answer
 
 __all__ = [
@@ -50,8 +50,6 @@ __all__ = [
     "tools_for",
     "with_cache",
 ]
-
-log = logging.getLogger("toolsearch")
 
 native = NativeDelivery(declares=True, most_declared=10_000)
 """How found tools are delivered: by a reference to a tool that each request declares, deferred."""
@@ -220,7 +218,7 @@ class MessagesModel:
         arguments = self.request_for(request)
 
         def again(error: Exception) -> object:
-            return self._create(self._without_native(request, arguments, error))
+            return self._create(plain_instead(self, request, arguments, error, _NATIVE_WORDS))
 
         try:
             answer = self._create(arguments)
@@ -231,20 +229,3 @@ class MessagesModel:
     def _create(self, arguments: JsonObject) -> object:
         client = getattr(self.client, "beta", self.client) if "betas" in arguments else self.client
         return client.messages.create(**arguments)
-
-    def _without_native(self, request: CallModel, arguments: JsonObject, error: Exception) -> dict[str, Any]:
-        """The same request without native delivery, if that is what was refused; else raises the error."""
-        told = clean(str(error))[:300]
-        if self.native is None or not _refuses(error) or not _NATIVE_WORDS.search(told):
-            raise error
-        before, self.native = self.native, None
-        if (plain := self.request_for(request)) == arguments:
-            self.native = before
-            raise error
-        self.not_native = f"the provider refused it: {told}"
-        log.warning("%r does not deliver natively, and goes on as in the mode 'append': %s", self.name, told)
-        return plain
-
-
-def _refuses(error: Exception) -> bool:
-    return getattr(error, "status_code", None) in (400, 404, 422)

@@ -10,7 +10,6 @@ For an `Agent`: `model(client, "gpt-…")`.
 
 from __future__ import annotations
 
-import logging
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Protocol
@@ -26,6 +25,7 @@ from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 from toolsearch.wires._arguments import valid_json
+from toolsearch.wires._native import plain_instead
 from toolsearch.wires._reading import count_in, mapping
 from toolsearch.wires._response_input import Input
 from toolsearch.wires._response_items import (
@@ -59,9 +59,9 @@ WIRE = "openai_responses"
 
 DESCRIPTION_CHARACTERS = 1_024  # the provider refuses a request with a longer one
 
-native = BY_VALUE = NativeDelivery(with_messages=True)  # found tools come as items of the input
-
-log = logging.getLogger("toolsearch")
+BY_VALUE = NativeDelivery(with_messages=True)
+native = BY_VALUE
+"""How found tools are delivered: by value, as items of the input."""
 
 # What a server names that does not know native delivery, or an older model.
 _NATIVE_WORDS = re.compile(r"additional_tools|tool_search|namespace|defer_loading", re.IGNORECASE)
@@ -228,27 +228,13 @@ class ResponsesModel:
         arguments = self.request_for(request)
 
         def again(error: Exception) -> object:
-            return self.client.responses.create(**self._without_native(request, arguments, error))
+            return self.client.responses.create(**plain_instead(self, request, arguments, error, _NATIVE_WORDS))
 
         try:
             answer = self.client.responses.create(**arguments)
         except Exception as error:
             answer = again(error)
         return read_answer(answer, reply_from, ResponsePieces() if arguments.get("stream") else None, again)
-
-    def _without_native(self, request: CallModel, arguments: JsonObject, error: Exception) -> dict[str, Any]:
-        """The same request without native delivery, if that is what was refused; else raises the error."""
-        told = clean(str(error))[:300]
-        is_refused = getattr(error, "status_code", None) in (400, 404, 422) and _NATIVE_WORDS.search(told)
-        if self.native is None or not is_refused:
-            raise error
-        before, self.native = self.native, None
-        if (plain := self.request_for(request)) == arguments:
-            self.native = before
-            raise error
-        self.not_native = f"the provider refused it: {told}"
-        log.warning("%r does not deliver natively, and goes on as in the mode 'append': %s", self.name, told)
-        return plain
 
 
 def reply_from(reply: object) -> Reply:

@@ -1,0 +1,45 @@
+"""What a model does if its server refuses native delivery: it goes on as if it had never been offered."""
+
+from __future__ import annotations
+
+import logging
+import re
+from typing import Any, Protocol
+
+from toolsearch.calls import NativeDelivery
+from toolsearch.events.requests import CallModel
+from toolsearch.support.json_types import JsonObject
+from toolsearch.support.text import clean
+
+__all__ = ["plain_instead"]
+
+log = logging.getLogger("toolsearch")
+
+
+class _Model(Protocol):
+    name: str
+    native: NativeDelivery | None
+    not_native: str
+
+    def request_for(self, request: CallModel) -> dict[str, Any]: ...
+
+
+def plain_instead(
+    model: _Model, request: CallModel, arguments: JsonObject, error: Exception, words: re.Pattern[str]
+) -> dict[str, Any]:
+    """The same request without native delivery, if that is what was refused; else raises the error.
+
+    `words` finds what a server names that does not know it: another host of the models, or an older model. From then on
+    the model has `native` None, and says why in `not_native`.
+    """
+    told = clean(str(error))[:300]
+    refuses = getattr(error, "status_code", None) in (400, 404, 422)
+    if model.native is None or not refuses or not words.search(told):
+        raise error
+    before, model.native = model.native, None
+    if (plain := model.request_for(request)) == arguments:
+        model.native = before
+        raise error
+    model.not_native = f"the provider refused it: {told}"
+    log.warning("%r does not deliver natively, and goes on as in the mode 'append': %s", model.name, told)
+    return plain
