@@ -8,11 +8,17 @@ from typing import Any, Literal
 
 import pytest
 from anthropic import Anthropic
+from google import genai
+from google.genai.types import HttpOptions
+from ollama import Client as OllamaClient
 from openai import OpenAI
 
 from toolsearch import Agent, ToolSearch
+from toolsearch.events import Answers
+from toolsearch.layers import memory
+from toolsearch.stores import MemoryStore
 from toolsearch.testing import LoopbackProvider, assert_prefix_stable
-from toolsearch.wires import anthropic, openai_chat, openai_responses
+from toolsearch.wires import anthropic, gemini, ollama, openai_chat, openai_responses
 
 Mode = Literal["static", "append", "bridge", "native"]
 MODES: tuple[Mode, ...] = ("static", "append", "bridge", "native")
@@ -40,7 +46,15 @@ def messages_by_addition(url: str, stream: bool) -> Any:
     return messages(url, stream, additions=True)
 
 
-WIRES = [chat, responses, messages, messages_cached, messages_by_addition]
+def contents(url: str, stream: bool) -> Any:
+    return gemini.model(genai.Client(api_key="none", http_options=HttpOptions(base_url=url)), "m", stream=stream)
+
+
+def ollama_chat(url: str, stream: bool) -> Any:
+    return ollama.model(OllamaClient(host=url), "m", stream=stream)
+
+
+WIRES = [chat, responses, messages, messages_cached, messages_by_addition, contents, ollama_chat]
 
 
 def tool(name: str) -> dict[str, Any]:
@@ -85,3 +99,29 @@ def test_requests_begin_as_the_one_before(make: Callable[[str, bool], Any], mode
     delivered: Mode = "append" if mode == "native" and getattr(model, "native", None) is None else mode
     assert delivered == mode or "cannot deliver natively" in why
     assert_prefix_stable(provider.requests, mode=delivered)
+
+
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+def test_a_conversation_moves_from_provider_to_provider_and_ends(stream: bool) -> None:
+    """Each turn on another wire: what was found goes along, and no provider refuses anything."""
+    said = [
+        [("c1", "search_tools", {"queries": ["rotate key"]})], [("c2", "rotate_key", {"what": "billing"})], "One.",
+        [("c3", "rotate_key", {"what": "mail"}), ("c4", "search_tools", {"queries": ["water plants"]})], "Two.",
+        [("c5", "water_plants", {"what": "balcony"}), ("c6", "rotate_key", {"what": "web"})], "Three.",
+        [("c7", "water_plants", {"what": "hall"})], [("c8", "search_tools", {"queries": ["book room"]})], "Four.",
+        [("c9", "book_room", {"what": "7"}), ("c10", "rotate_key", {"what": "x"})], "Five.",
+        [("c11", "book_room", {"what": "8"})], "Six.", [("c12", "water_plants", {"what": "roof"})], "Seven.",
+    ]  # fmt: skip
+    makes = [messages, responses, contents, messages, chat, ollama_chat, messages_by_addition]
+    store = MemoryStore()
+    found = ToolSearch(search(), index="keyword", mode="native", results=1)
+    with LoopbackProvider(said) as provider:
+        ended = []
+        for make in makes:
+            agent = Agent(make(provider.url, stream), found, layers=[memory(store)])
+            ended.append(agent.run("Go on.", conversation_id="c").text)  # type: ignore[union-attr]
+        answers = [result for each in agent.conversation("c").transcript if isinstance(each, Answers)
+                   for result in each.results]  # fmt: skip
+    assert ended == ["One.", "Two.", "Three.", "Four.", "Five.", "Six.", "Seven."]
+    assert provider.refusals == []
+    assert {answer.status for answer in answers} == {"ok"}
