@@ -286,3 +286,21 @@ def test_an_image_comes_as_an_image() -> None:
     state = by_middleware(model, ToolSearch([draw], mode="static")).invoke(ASKED)
     message = next(each for each in state["messages"] if isinstance(each, ToolMessage))
     assert message.content[1] == {"type": "image", "base64": "R0lGODlh", "mime_type": "image/gif"}
+
+
+@both
+def test_what_providers_refuse_is_folded_before_it_is_sent(build: Any) -> None:
+    """B05: one tool with a schema of the odd kind does not spoil every later request."""
+    either = [{"properties": {"id": {"type": "integer"}}}, {"properties": {"name": {"type": "string"}}}]
+    odd = {"name": "find_key", "description": "Find a key.", "parameters": {"type": "object", "anyOf": either}}
+    told: list[Any] = []
+
+    class Noted(Script):
+        def bind_tools(self, tools: Any, **options: Any) -> Any:
+            told.extend(each["function"]["parameters"] for each in tools)
+            return super().bind_tools(tools, **options)
+
+    model = Noted(messages=iter([AIMessage("Hello.")]), shown=[], asked=[])
+    build(model, ToolSearch([tool(odd, run=lambda **given: "found")], mode="static")).invoke(ASKED)
+    assert "anyOf" not in told[0]
+    assert set(told[0]["properties"]) == {"id", "name"}

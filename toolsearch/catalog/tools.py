@@ -19,7 +19,7 @@ from toolsearch.catalog.names import base_name, tool_id
 from toolsearch.catalog.sanitising import TEXT_CHARACTERS, clean_schema, clean_text
 from toolsearch.catalog.trust import check_trust, limited
 from toolsearch.errors import DefinitionError, SetupError
-from toolsearch.schemas.export import check_export
+from toolsearch.schemas.export import Exported, Target, check_export, exported
 from toolsearch.schemas.json_schema import normalised, unchecked
 from toolsearch.schemas.limits import check_size
 from toolsearch.support.json_types import JsonObject
@@ -145,6 +145,13 @@ class Tool:
         """The description of a tool that has none of its own: its name in words."""
         spaced = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|[-_./:]+", " ", self.base_name).strip().lower()
         return f"{spaced.capitalize()}." if spaced else self.name
+
+    def exported(self, target: Target = "openai") -> Exported:
+        """The schema as a kind of provider accepts it, for a loop or a framework that sends definitions by itself.
+
+        Raises `NotExportable` for a tool that cannot be expressed: leave it out of the request.
+        """
+        return exported(self.input_schema, target)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Tool) and self.digest == other.digest

@@ -8,18 +8,19 @@ from langchain_core.messages import SystemMessage, ToolMessage
 from langgraph.types import interrupt
 
 from toolsearch import CallPlan, ImagePart, Session, ToolCall, ToolResult
-from toolsearch.frameworks.running import Approval, asking_plans, definition
+from toolsearch.frameworks.running import Approval, asking_plans, definitions
 
-__all__ = ["FOUND", "approved", "definitions", "message_of", "with_note"]
+__all__ = ["FOUND", "approved", "message_of", "tools_of", "with_note"]
 
 FOUND = "toolsearch_found"  # in the artifact of a message
 
 
-def definitions(session: Session) -> list[dict[str, Any]]:
+def tools_of(session: Session) -> list[dict[str, Any]]:
     """The tools of the next request, in the form that every chat model of LangChain takes."""
-    told = [definition(shown) for shown in session.tools()]
-    keys = ("name", "description", "parameters")
-    return [{"type": "function", "function": dict(zip(keys, each, strict=True))} for each in told]
+    return [
+        {"type": "function", "function": {"name": shown.name, "description": text, "parameters": schema}}
+        for shown, text, schema in definitions(session.tools())
+    ]
 
 
 def with_note(said: Any, session: Session) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolsearch import Caller, MissingExtra, Session, Shown, ToolCall, ToolSearch
-from toolsearch.frameworks.running import Approval, asking_plan, definition, found_in, running_in
+from toolsearch.frameworks.running import Approval, asking_plan, definition, definitions, found_in, running_in
 
 try:
     from google.adk.agents.readonly_context import ReadonlyContext
@@ -52,7 +52,7 @@ class SearchToolset(BaseToolset):
         return session
 
     async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
-        return [_SessionTool(self, shown) for shown in self.session(readonly_context).tools()]
+        return [_SessionTool(self, each[0]) for each in definitions(self.session(readonly_context).tools())]
 
     async def process_llm_request(self, *, tool_context: ToolContext, llm_request: LlmRequest) -> None:
         llm_request.append_instructions(list(filter(None, [self.session(tool_context).instructions()])))

@@ -16,7 +16,7 @@ try:
     from langchain.agents.middleware.types import PrivateStateAttr
     from langgraph.types import Command
 
-    from toolsearch.frameworks._langgraph_pieces import approved, definitions, message_of, with_note
+    from toolsearch.frameworks._langgraph_pieces import approved, message_of, tools_of, with_note
 except ImportError as error:
     raise MissingExtra("toolsearch.frameworks.langchain", "langchain", "langchain") from error
 
@@ -54,7 +54,7 @@ class SearchMiddleware(AgentMiddleware[Any, Any, Any]):
     def _with_tools(self, request: Any) -> Any:
         session, tools = self._session(request), request.tools
         said = with_note(request.system_message, session)
-        return request.override(tools=[*tools, *definitions(session)], system_message=said)
+        return request.override(tools=[*tools, *tools_of(session)], system_message=said)
 
     def wrap_model_call(self, request: Any, handler: Callable[[Any], Any]) -> Any:
         return handler(self._with_tools(request))

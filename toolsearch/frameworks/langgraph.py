@@ -11,7 +11,7 @@ try:
     from langchain_core.messages import SystemMessage
     from langchain_core.runnables import RunnableConfig, RunnableLambda
 
-    from toolsearch.frameworks._langgraph_pieces import FOUND, approved, definitions, message_of, with_note
+    from toolsearch.frameworks._langgraph_pieces import FOUND, approved, message_of, tools_of, with_note
 except ImportError as error:
     raise MissingExtra("toolsearch.frameworks.langgraph", "langgraph", "langchain") from error
 
@@ -36,7 +36,7 @@ class SearchNodes:
         def asked(state: Any, config: RunnableConfig) -> tuple[Any, list[Any]]:
             session = self._session(state, config)
             said = with_note(SystemMessage(system) if system else None, session)
-            return llm.bind_tools(definitions(session)), [*([said] if said else []), *state["messages"]]
+            return llm.bind_tools(tools_of(session)), [*([said] if said else []), *state["messages"]]
 
         async def ask_async(state: Any, config: RunnableConfig) -> dict[str, list[Any]]:
             bound, messages = asked(state, config)

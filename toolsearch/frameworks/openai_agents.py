@@ -8,7 +8,7 @@ from typing import Any
 from uuid import uuid4
 
 from toolsearch import ImagePart, MissingExtra, Session, SetupError, Shown, ToolCall, ToolResult, ToolSearch
-from toolsearch.frameworks.running import Approval, CallerOf, asking_plan, asks, definition, running_in
+from toolsearch.frameworks.running import Approval, CallerOf, asking_plan, asks, definitions, running_in
 
 try:
     from agents import Agent, FunctionTool, RunConfig, RunContextWrapper, Tool, ToolOutputImage, ToolOutputText
@@ -54,9 +54,9 @@ class SearchAgent(Agent[Any]):
         session = self.session(run_context)
         setattr(run_context, _RUNNING, session)
         own = await super().get_all_tools(run_context)
-        return [*own, *(self._tool(session, shown) for shown in session.tools())]
+        return [*own, *(self._tool(session, *each) for each in definitions(session.tools()))]
 
-    def _tool(self, session: Session, shown: Shown) -> FunctionTool:
+    def _tool(self, session: Session, shown: Shown, text: str, schema: dict[str, Any]) -> FunctionTool:
         async def invoke(context: ToolContext[Any], arguments: str) -> Any:
             with running_in("the OpenAI Agents SDK", context):
                 return _output(await session.ahandle(ToolCall(context.tool_call_id, shown.name, arguments)))
@@ -66,7 +66,7 @@ class SearchAgent(Agent[Any]):
 
         calls_others = self.search is not None and shown.built_in and shown.name == self.search.settings.call_tool
         waits = inner_asks if calls_others else asks(shown.tool, self.approval)
-        return FunctionTool(*definition(shown), invoke, strict_json_schema=False, needs_approval=waits)
+        return FunctionTool(shown.name, text, schema, invoke, strict_json_schema=False, needs_approval=waits)
 
 
 def search_run_config(config: RunConfig | None = None) -> RunConfig:

@@ -7,7 +7,7 @@ from itertools import chain, zip_longest
 from typing import Any
 
 from toolsearch import MissingExtra, Session, Shown, ToolCall, ToolIndex, ToolSearch
-from toolsearch.frameworks.running import Approval, CallerOf, asking_plan, definition, found_in, opened, running_in
+from toolsearch.frameworks.running import Approval, CallerOf, asking_plan, definitions, found_in, opened, running_in
 
 try:
     from pydantic_ai import ApprovalRequired, RunContext, ToolDefinition, ToolReturn
@@ -79,11 +79,12 @@ class SearchToolset(AbstractToolset[Any]):
         return self.session(ctx).instructions() or None
 
     async def get_tools(self, ctx: RunContext[Any]) -> dict[str, ToolsetTool[Any]]:
-        return {shown.name: self._tool(shown) for shown in self.session(ctx).tools()}
+        return {each[0].name: self._tool(*each) for each in definitions(self.session(ctx).tools())}
 
-    def _tool(self, shown: Shown) -> ToolsetTool[Any]:
-        name, text, schema = definition(shown)
-        told = ToolDefinition(name=name, description=text, parameters_json_schema=schema, sequential=shown.tool.alone)
+    def _tool(self, shown: Shown, text: str, schema: dict[str, Any]) -> ToolsetTool[Any]:
+        told = ToolDefinition(
+            name=shown.name, description=text, parameters_json_schema=schema, sequential=shown.tool.alone
+        )
         return ToolsetTool(toolset=self, tool_def=told, max_retries=1, args_validator=_OBJECT)
 
     async def call_tool(self, name: str, tool_args: dict[str, Any], ctx: RunContext[Any], tool: Any) -> ToolReturn:

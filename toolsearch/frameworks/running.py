@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Generator, Iterable, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
 from typing import Any
 from weakref import WeakKeyDictionary
 
-from toolsearch import Caller, CallPlan, Session, SetupError, Shown, Tool, ToolCall, ToolSearch
+from toolsearch import Caller, CallPlan, NotExportable, Session, SetupError, Shown, Tool, ToolCall, ToolSearch
 
 __all__ = [
     "Approval",
@@ -18,10 +20,13 @@ __all__ = [
     "asks",
     "context_of",
     "definition",
+    "definitions",
     "found_in",
     "opened",
     "running_in",
 ]
+
+log = logging.getLogger("toolsearch")
 
 CallerOf = Callable[[Any], Caller | None]
 """Who a run acts for, from the framework's context of it."""
@@ -67,10 +72,31 @@ def context_of(framework: str, tool: str) -> Any:
     return context
 
 
+@lru_cache(maxsize=4096)
+def _told(tool: Tool) -> tuple[str, dict[str, Any]] | None:
+    """The description and the schema of a tool as any provider takes them: the framework's model may be any."""
+    try:
+        made = tool.exported()
+    except NotExportable as error:
+        log.warning("the tool %r is left out of all requests: %s", tool.id, error)
+        return None
+    return " ".join(filter(None, (tool.description or tool.fallback_description, made.note))), made.schema
+
+
+def definitions(tools: Iterable[Shown]) -> list[tuple[Shown, str, dict[str, Any]]]:
+    """Tools as a framework is told of them, each with its description and its schema.
+
+    A tool that cannot be expressed is left out; the log says so once.
+    """
+    made = ((shown, _told(shown.tool)) for shown in tools)
+    return [(shown, told[0], dict(told[1])) for shown, told in made if told is not None]
+
+
 def definition(shown: Shown) -> tuple[str, str, dict[str, Any]]:
-    """A tool as a framework is told of it: the name that the model calls it by, its description, its schema."""
-    tool = shown.tool
-    return shown.name, tool.description or tool.fallback_description, dict(tool.input_schema)
+    """The same of one tool, with the name that the model calls it by. Raises `SetupError` if it cannot be expressed."""
+    for _, text, schema in definitions([shown]):
+        return shown.name, text, schema
+    raise SetupError(f"the tool {shown.tool.id!r} cannot be expressed for any provider")
 
 
 def found_in(metadata: object, key: str) -> list[str]:
