@@ -171,7 +171,7 @@ def test_a_stream_that_breaks_off() -> None:
 
 CALL = {"role": "assistant", "tool_calls": [{"id": "a", "type": "function",
                                              "function": {"name": "f", "arguments": "{}"}}]}  # fmt: skip
-USE = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
+USE: Any = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}
 
 
 def chat(*messages: Any, **more: Any) -> str:
@@ -198,6 +198,8 @@ SYSTEM = {"role": "system", "content": [ADDED]}
 BOTH_BETAS = f"{anthropic.CHANGES},{anthropic.INLINE}"
 SERVER_CALL = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {}}
 
+SERVER_DONE = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+
 
 @pytest.mark.parametrize(
     ("reason", "wanted"),
@@ -222,6 +224,9 @@ SERVER_CALL = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_searc
         (messages(tools=[tool("f"), tool("f")]), "must be unique"),
         (messages({"role": "assistant", "content": [SERVER_CALL]}, USER), "`server_tool_use`"),
         (messages({"role": "assistant", "content": [SERVER_CALL]}), ""),
+        (messages({"role": "assistant", "content": [SERVER_CALL, *USE["content"]]}, result("ok"),
+                  {"role": "assistant", "content": [SERVER_DONE]}), ""),
+        (messages({"role": "assistant", "content": [SERVER_DONE]}), "unexpected `tool_use_id`"),
         (messages(tools=[tool("g", defer_loading=True)]), "At least one tool must have defer_loading=false"),  # AN-7
         (messages(USE, result(REFERENCE), tools=DEFERRED), ""),
         (messages(USE, result(REFERENCE), tools=[tool("f")]), "'g' not found"),  # AN-7

@@ -266,6 +266,37 @@ def test_a_loop_of_ones_own_adds_by_value_with_a_model_that_does() -> None:
     assert [each["name"] for each in wire.tools_for(session)] == ["search_tools"]
 
 
+def test_with_additions_a_tool_that_the_users_words_find_comes_with_the_message() -> None:
+    with LoopbackProvider([[USE], "Done.", [USE_MORE], "Again."]) as provider:
+        agent = Agent(model(provider.url, additions=True), search(preselect=1))
+        for text in ("Rotate the key of billing", "Water the plants"):
+            agent.run(text, conversation_id="c")
+    assert provider.refusals == []
+    assert_prefix_stable(provider.requests, mode="native")
+    last = provider.requests[-1]["messages"]
+    assert [each["role"] for each in last] == [
+        "user", "system", "assistant", "user", "assistant", "user", "system", "assistant", "user",
+    ]  # fmt: skip
+    assert results_in(provider.requests[-1]) == ["rotate_key: billing", "water_plants: balcony"]
+
+
+@pytest.mark.parametrize("name", ["by reference", "by value"])
+def test_recorded_requests_are_made_again(recorded: Any, name: str) -> None:
+    """Byte by byte."""
+    with LoopbackProvider([[FIND], [USE], "Done."]) as provider:
+        agent = Agent(model(provider.url, additions=name == "by value"), search(), system="Be brief.")
+        agent.run("Leak!")
+    assert json.dumps(provider.requests[-1]) == json.dumps(recorded("anthropic_native.json")[name])
+
+
+def test_a_model_can_be_told_to_do_without() -> None:
+    with LoopbackProvider([[FIND], [USE], "Done."]) as provider:
+        agent = Agent(model(provider.url, native=False), search())
+        agent.run("Leak!", conversation_id="c")
+    assert agent.conversation("c").session.why() == "append: the wire 'MessagesModel' cannot deliver natively"
+    assert provider.tool_names()[-1] == ["search_tools", "rotate_key"]
+
+
 # -- falling back ----------------------------------------------------------------------------------------------------
 
 

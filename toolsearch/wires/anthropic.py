@@ -51,7 +51,8 @@ __all__ = [
     "with_cache",
 ]
 
-native = NativeDelivery(declares=True, most_declared=10_000)
+REFERENCES = NativeDelivery(declares=True, most_declared=10_000)
+native = REFERENCES
 """How found tools are delivered: by a reference to a tool that each request declares, deferred."""
 
 BETAS = ("mid-conversation-tool-changes-2026-07-01", "inline-tools-2026-09-15")
@@ -131,15 +132,17 @@ def model(
     stream: bool = True,
     max_tokens: int = 4_096,
     cache: TimeToLive | None = None,
+    native: bool = True,
     additions: bool = False,
     **options: object,
 ) -> MessagesModel:
     """A model for an `Agent`, asked through an `Anthropic` or `AsyncAnthropic` client.
 
-    With `cache`, "5m" or "1h", requests are marked for the provider's cache: see `with_cache`. `options` go into every
-    request; one that is None is left out. With `additions` found tools come by value, as the `BETAS` allow, and not by
-    reference to a declaration of all tools. `tools` among them are tools that the provider runs itself, such as its web
-    search: they stand before the session's. With `betas` the client's `beta.messages` is asked.
+    With `cache`, "5m" or "1h", requests are marked for the provider's cache: see `with_cache`. With `additions` found
+    tools come by value, as the `BETAS` allow, and not by reference to a declaration of all tools; with `native=False`
+    neither way is used. `options` go into every request; one that is None is left out. `tools` among them are tools
+    that the provider runs itself, such as its web search: they stand before the session's. With `betas` the client's
+    `beta.messages` is asked.
     """
     checks.having("client", client, "an Anthropic or AsyncAnthropic client", "messages.create")
     checks.text("name", name, empty=False)
@@ -147,9 +150,10 @@ def model(
     checks.whole("max_tokens", max_tokens)
     if cache is not None:
         checks.choice("cache", cache, "5m", "1h")
+    checks.flag("native", native)
     checks.flag("additions", additions)
-    options = {"max_tokens": max_tokens, **options}
-    return MessagesModel(client, name, stream, options, cache=cache, native=ADDITIONS if additions else native)
+    how = (ADDITIONS if additions else REFERENCES) if native else None
+    return MessagesModel(client, name, stream, {"max_tokens": max_tokens, **options}, cache=cache, native=how)
 
 
 class Creates(Protocol):
@@ -181,7 +185,7 @@ class MessagesModel:
         options: JsonObject,
         *,
         cache: TimeToLive | None = None,
-        native: NativeDelivery | None = native,
+        native: NativeDelivery | None = REFERENCES,
     ) -> None:
         self.client, self.name, self.stream, self.options, self.cache = client, name, stream, dict(options), cache
         self.native, self.not_native = native, ""

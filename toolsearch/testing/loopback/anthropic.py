@@ -63,7 +63,8 @@ class _Conversation:
 
     def __init__(self, declared: set[str], betas: set[str]) -> None:
         self.declared, self.betas = set(declared), betas
-        self.waiting: set[str] = set()
+        self.waiting: set[str] = set()  # calls of the client without a result
+        self.running: set[str] = set()  # calls of the server
 
     def problems(self, messages: list[JsonObject]) -> Iterator[str]:
         for place, message in enumerate(messages):
@@ -134,10 +135,15 @@ class _Conversation:
                 yield f"{at}: tool_use.input: Input should be a valid dictionary"
             if block["type"] == "thinking" and not block.get("signature"):
                 yield f"{at}: thinking.signature: Field required"
-        begun = [block["id"] for block in blocks if block["type"] in ("server_tool_use", "mcp_tool_use")]
-        ended = [block["tool_use_id"] for block in blocks if block["type"].endswith("_tool_result")]
-        if ended != begun[: len(ended)] or (len(ended) < len(begun) and not is_last):
-            yield f"{at}: `server_tool_use` blocks {begun} have the results {ended}"
+        for block in blocks:
+            if block["type"] in ("server_tool_use", "mcp_tool_use"):
+                self.running.add(block["id"])
+            elif block["type"].endswith("_tool_result") and block["tool_use_id"] not in self.running:
+                yield f"{at}: unexpected `tool_use_id` {block['tool_use_id']!r} in a {block['type']} block"
+            elif block["type"].endswith("_tool_result"):
+                self.running.discard(block["tool_use_id"])
+        if self.running and not ids and not is_last:  # beside calls of the client they end in the next reply
+            yield f"{at}: `server_tool_use` ids were found without a result block: {sorted(self.running)}"
         self.waiting = {*ids}
 
     def _system(self, blocks: list[JsonObject], at: str) -> Iterator[str]:
