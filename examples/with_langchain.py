@@ -38,7 +38,7 @@ def without(model: Any) -> Any:
 
 
 def with_middleware(model: Any) -> Any:
-    search = ToolSearch(tools_from(MY_TOOLS), index="keyword")
+    search = ToolSearch(tools_from(MY_TOOLS), index="keyword", mode="append")
     return create_agent(model, middleware=[SearchMiddleware(search)])
 
 
@@ -58,7 +58,7 @@ def graph_without(model: Any) -> Any:
 
 
 def graph_with_nodes(model: Any) -> Any:
-    nodes = SearchNodes(ToolSearch(tools_from(MY_TOOLS), index="keyword"))
+    nodes = SearchNodes(ToolSearch(tools_from(MY_TOOLS), index="keyword", mode="append"))
     return graph_of(nodes.model(model), nodes.tools)
 
 

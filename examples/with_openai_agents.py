@@ -36,7 +36,7 @@ def without(model: ScriptedModel) -> Agent:
 
 
 def with_search(model: ScriptedModel) -> Agent:
-    search = ToolSearch(tools_from(MY_TOOLS), index="keyword")
+    search = ToolSearch(tools_from(MY_TOOLS), index="keyword", mode="append")
     return SearchAgent("Assistant", search=search, model=model)
 
 

@@ -34,7 +34,7 @@ def without(model: FunctionModel) -> Agent:
 
 
 def with_toolset(model: FunctionModel) -> Agent:
-    search = ToolSearch(tools_from(MY_TOOLS), index="keyword")
+    search = ToolSearch(tools_from(MY_TOOLS), index="keyword", mode="append")
     return Agent(model, toolsets=[SearchToolset(search)])
 
 

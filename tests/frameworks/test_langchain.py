@@ -47,7 +47,9 @@ def send_mail(to: str, body: str) -> dict[str, str]:
 
 
 def made_search(*more: object, **options: Any) -> ToolSearch:
-    return ToolSearch(tools_from(get_weather, rotate_key, send_mail, more), index="keyword", **options)
+    return ToolSearch(
+        tools_from(get_weather, rotate_key, send_mail, more), index="keyword", **{"mode": "append"} | options
+    )
 
 
 class Script(GenericFakeChatModel):

@@ -52,7 +52,9 @@ def send_mail(to: str, body: str) -> dict[str, str]:
 
 
 def made_search(*more: object, **options: Any) -> ToolSearch:
-    return ToolSearch(tools_from(get_weather, rotate_key, send_mail, more), index="keyword", **options)
+    return ToolSearch(
+        tools_from(get_weather, rotate_key, send_mail, more), index="keyword", **{"mode": "append"} | options
+    )
 
 
 def script(*steps: Any) -> ScriptedModel:
@@ -209,7 +211,9 @@ def test_J52_an_agent_that_is_a_tool_searches_for_itself() -> None:
 def test_J52_an_agent_found_by_the_search_runs_as_a_tool() -> None:
     """J52: agents can be tools of a catalog too."""
     worker = SearchAgent("Worker", search=made_search(), model=script([FIND], [ROTATE], "Rotated."))
-    search = ToolSearch(tools_from(worker.as_tool("work", "Rotate keys and other secrets.")), index="keyword")
+    search = ToolSearch(
+        tools_from(worker.as_tool("work", "Rotate keys and other secrets.")), index="keyword", mode="append"
+    )
     model = script([("search_tools", {"queries": ["rotate keys"]})], [("work", {"input": "Rotate."})], "Done.")
     assert answers(ran(SearchAgent("Lead", search=search, model=model)))[1] == "Rotated."
 

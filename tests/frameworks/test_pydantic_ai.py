@@ -39,7 +39,11 @@ def send_mail(to: str, body: str) -> dict[str, str]:
 
 
 def made_search(*sources: object, **options: Any) -> ToolSearch:
-    return ToolSearch(tools_from(*sources or (get_weather, Tool(rotate_key), send_mail)), index="keyword", **options)
+    return ToolSearch(
+        tools_from(*sources or (get_weather, Tool(rotate_key), send_mail)),
+        index="keyword",
+        **{"mode": "append"} | options,
+    )
 
 
 class Script:
