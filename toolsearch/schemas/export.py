@@ -1,35 +1,34 @@
-"""A schema as providers accept it: nothing at its root that they refuse, and every reference leads somewhere in it.
+"""A schema as a kind of provider accepts it: for each target an allow-list of keywords and budgets, and what is lost.
 
-Nothing is written more than once. What several references share, and has left the root, stands once in `$defs`; so what
-is sent is at most about twice as large as the original, whatever its references do.
+`root_folding` makes one object of the root. Then there is one walk: `export_whole` for those who read all of JSON
+Schema, `export_reduced` for the others. Both are total: whatever stands in a schema, what leaves is valid 2020-12.
 """
 
 from __future__ import annotations
 
-import json
 import logging
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
-from toolsearch.errors import DefinitionError
-from toolsearch.schemas.references import COMBINATORS, pointed_at, resolve
+from toolsearch.errors import DefinitionError, NotExportable
+from toolsearch.schemas.export_parts import Losses, types_of
+from toolsearch.schemas.export_reduced import ReducedSchema, TooLarge
+from toolsearch.schemas.export_whole import WholeSchema
+from toolsearch.schemas.limits import check_size
+from toolsearch.schemas.references import COMBINATORS
+from toolsearch.schemas.root_folding import FoldedRoot, folded_root
+from toolsearch.schemas.targets import RULES, TARGETS, Target
+from toolsearch.support.checks import shown
 from toolsearch.support.json_types import JsonObject
 
-__all__ = ["Exported", "Target", "check_export", "exported", "shortened"]
+__all__ = ["TARGETS", "Exported", "Target", "check_export", "exported", "shortened"]
 
 log = logging.getLogger("toolsearch")
 
-_WORK = 200_000  # names of properties that are gone through to fold the combinators of one schema
-_DEEPEST = 32  # combinators inside combinators that are folded
-_INLINE = 200  # characters: a target without references that is no longer stands in the place of a reference to it
-_CHOICES, _CHOICE_CHARACTERS = 10, 1_000  # in the sentence about what was lost
-_NOWHERE = object()
-
-
-Target = Literal["openai", "openai_strict", "anthropic", "gemini", "ollama"]
+_TRIES = ((2, None), (1, None), (1, 6), (1, 4), (1, 3), (1, 2), (1, 1))  # rounds of a reference, and levels
+_GROWTH = 2, 4_000  # what is reduced may have so many times the characters of the original, and so many more
 
 
 @dataclass(frozen=True)
@@ -47,225 +46,74 @@ class Exported:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class _Folded:
-    """What one branch of a combinator says, its own combinators folded in."""
-
-    properties: Mapping[str, object]
-    required: Sequence[str]
-
-
-_NOTHING = _Folded({}, ())
-
-
-def exported(schema: JsonObject, target: Target) -> Exported:
-    """The schema as a target accepts it; the original is not changed.
+def exported(schema: JsonObject, target: Target, *, enum_values: int | None = None) -> Exported:
+    """The schema as a target accepts it; the original is not changed, and a call is checked against all of it.
 
     "openai" is Chat Completions, Responses, and all who speak them; "gemini" is its `parametersJsonSchema`. Combinators
-    at the root are folded: the union of the properties, the intersection of what every branch requires. Raises
-    `NotExportable` for a schema that cannot be expressed: leave its tool out of the request.
+    at the root are folded: the union of the properties, the intersection of what every branch requires. An enum of more
+    than `enum_values` (200) is said in words, with examples. Raises `NotExportable` for a schema that cannot be
+    expressed, and with "openai_strict" for one that would lose something: leave its tool out, or send it without
+    `strict`.
     """
-    made, note = _exported(schema, _Folding(schema))
-    return Exported(made, losses=(note,) if note else (), note=note)
+    rules = RULES[target] if enum_values is None else replace(RULES[target], enum_values=enum_values)
+    try:
+        characters = check_size("the input schema", schema)
+    except DefinitionError as error:
+        raise NotExportable(str(error)) from None
+    if "type" in schema and "object" not in types_of(schema["type"]):
+        raise NotExportable(f"the arguments must be an object, not of type {shown(schema['type'])}")
+    root = folded_root(schema)
+    if not root.is_whole:
+        raise NotExportable("the input schema combines too much at its root")
+    losses = Losses(rules)
+    _tell(root, losses)
+    keywords = _regular(root)
+    if rules.keeps_references:
+        made = WholeSchema(schema, losses).made(keywords)
+    else:
+        made, losses = _reduced(schema, keywords, losses, characters)
+    return Exported(made, root.renamed, losses.sentences(), root.note)
 
 
 def check_export(schema: JsonObject, tool: str) -> None:
     """Raises `DefinitionError` for a schema whose combinators take too much work to fold."""
     if "$ref" not in schema and not any(isinstance(schema.get(keyword), list) for keyword in COMBINATORS):
         return
-    folding = _Folding(schema)
-    _exported(schema, folding)
-    if folding.work < 0:
+    if not folded_root(schema).is_whole:
         raise DefinitionError(f"the input schema of {tool!r} combines too much at its root to be sent to a provider")
 
 
-def _exported(schema: JsonObject, folding: _Folding) -> tuple[dict[str, Any], str]:
-    root = {k: v for k, v in _inlined(schema).items() if k not in ("$schema", "$id", "$comment", "title")}
-    for keyword in ("not", "if", "then", "else", "enum", "const", "dependentSchemas"):
-        root.pop(keyword, None)
-    choices: list[str] = []
-    for keyword in COMBINATORS:
-        branches = root.pop(keyword, None)
-        if isinstance(branches, list) and branches:
-            folded = _distinct([folding.fold(branch) for branch in branches])
-            root["properties"] = folding.merged([root.get("properties"), *(branch.properties for branch in folded)])
-            sets = [frozenset(branch.required) for branch in folded]
-            common = frozenset[str]().union(*sets) if keyword == "allOf" else sets[0].intersection(*sets)
-            required = dict.fromkeys(_texts(root.get("required")))
-            for branch in folded:
-                required |= dict.fromkeys(name for name in branch.required if name in common)
-            root["required"] = list(required)
-            if keyword != "allOf":
-                choices += _choices([names - common for names in sets if names - common])
-    rest = {k: v for k, v in root.items() if k not in ("type", "properties") and (k, v) != ("required", [])}
-    root = {"type": "object", "properties": root.get("properties") or {}, **rest}
-    return _Anchoring(root, schema).copy(), " ".join(choices)
+def _tell(root: FoldedRoot, losses: Losses) -> None:
+    if root.note:
+        losses.add("what may be given instead of what is only described", None)
+    for keyword in root.dropped:
+        losses.add(f"{keyword} is not sent", None)
+    for name, original in root.renamed.items():
+        losses.rename(original, name)
 
 
-def _choices(sets: list[frozenset[str]]) -> list[str]:
-    """What may be given instead of what, as a sentence of bounded length."""
-    each = list(dict.fromkeys(" and ".join(sorted(names)[:_CHOICES]) for names in sets[: 10 * _CHOICES]))
-    text = "; ".join(each[:_CHOICES])
-    return [f"Give one of: {text[:_CHOICE_CHARACTERS]}."] if each else []
+def _regular(root: FoldedRoot) -> dict[str, object]:
+    """The root in its usual order, and without what says nothing there."""
+    silent = ("type", "properties", "title")
+    rest = {k: v for k, v in root.keywords.items() if k not in silent and (k, v) != ("required", [])}
+    return {"type": "object", "properties": root.keywords["properties"], **rest}
 
 
-def _inlined(schema: JsonObject) -> dict[str, object]:
-    """The root with its own `$ref`, if it is one, replaced by what it points to."""
-    target = resolve(schema, schema)
-    if target is schema or not isinstance(target, Mapping):
-        return dict(schema)
-    own = {k: v for k, v in schema.items() if k != "$ref" and v not in ({}, [])}
-    return {**target, **own}
-
-
-@dataclass
-class _Folding:
-    """Folds the branches of combinators, each once; out of `work`, a branch says nothing more."""
-
-    root: JsonObject
-    work: int = _WORK
-    seen: dict[int, _Folded] = field(default_factory=dict)
-    texts: dict[int, str] = field(default_factory=dict)
-
-    def fold(self, branch: object, depth: int = 0) -> _Folded:
-        """Properties and required names of one branch, its own combinators folded in."""
-        branch = resolve(self.root, branch)
-        if not isinstance(branch, Mapping) or depth > _DEEPEST or self.work < 0:
-            return _NOTHING
-        if id(branch) in self.seen:
-            return self.seen[id(branch)]
-        self.seen[id(branch)] = _NOTHING  # where it refers to itself
-        properties: list[object] = [branch.get("properties")]
-        required = dict.fromkeys(_texts(branch.get("required")))
-        for keyword in COMBINATORS:
-            inner = branch.get(keyword)
-            for folded in _distinct([self.fold(each, depth + 1) for each in inner] if isinstance(inner, list) else []):
-                properties.append(folded.properties)
-                if keyword == "allOf":
-                    required |= dict.fromkeys(folded.required)
-                    self.work -= len(folded.required)
-        self.seen[id(branch)] = _Folded(self.merged(properties), list(required))
-        return self.seen[id(branch)]
-
-    def merged(self, maps: Iterable[object]) -> dict[str, object]:
-        """One property map; a name with different schemas in two branches accepts either."""
-        first: dict[str, object] = {}
-        either: dict[str, dict[str, object]] = {}  # by their text, so that each stands there once
-        for properties in maps:
-            if not isinstance(properties, Mapping) or self.work < 0:
-                continue
-            self.work -= len(properties)
-            for name, schema in properties.items():
-                earlier = first.setdefault(name, schema)
-                if earlier is not schema:
-                    known = either.setdefault(name, {self._text(each): each for each in _alternatives(earlier)})
-                    known |= {self._text(each): each for each in _alternatives(schema)}
-        for name, schemas in either.items():
-            if len(schemas) > 1:
-                first[name] = {"anyOf": list(schemas.values())}
-        return first
-
-    def _text(self, schema: object) -> str:
-        if id(schema) not in self.texts:
-            self.texts[id(schema)] = json.dumps(schema, sort_keys=True, default=repr)
-        return self.texts[id(schema)]
-
-
-def _alternatives(schema: object) -> list[object]:
-    """The branches of a schema that is nothing but a choice of them; or the schema alone."""
-    if isinstance(schema, Mapping) and len(schema) == 1 and isinstance(schema.get("anyOf"), list):
-        return list(schema["anyOf"])
-    return [schema]
-
-
-def _distinct(folded: list[_Folded]) -> list[_Folded]:
-    return list({id(each): each for each in folded}.values())
-
-
-def _texts(value: object) -> list[str]:
-    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
-
-
-class _Anchoring:
-    """Copies a root so that every reference in it leads somewhere in the copy.
-
-    A reference to what has left the root leads to its target in `$defs`, where each stands once; a small target without
-    references stands in the place of the reference. A reference that led nowhere, or elsewhere, is left out.
-    """
-
-    def __init__(self, root: dict[str, Any], original: JsonObject) -> None:
-        self.root, self.original = root, original
-        self.names: dict[int, str] = {}  # in `$defs`, by the id of a target
-        self.targets: dict[str, object] = {}
-        self.meant: dict[str, object] = {}  # what each reference that is no longer in the root pointed to
-        defs = root.get("$defs")
-        self.taken = set(defs) if isinstance(defs, Mapping) else set[str]()
-
-    def copy(self) -> dict[str, Any]:
-        self._find(self.root)
-        made = {key: self._copied(value) for key, value in self.root.items()}
-        if self.targets:
-            defs = made.get("$defs")
-            hoisted = {name: self._copied(target, inside=True, top=True) for name, target in self.targets.items()}
-            made["$defs"] = {**(defs if isinstance(defs, Mapping) else {}), **hoisted}
-        return made
-
-    def _find(self, node: object) -> None:
-        """Names the target of every reference that no longer leads anywhere, and of those in the targets."""
-        waiting = [node]
-        while waiting:
-            item = waiting.pop()
-            if isinstance(item, list):
-                waiting += item
-            if not isinstance(item, Mapping):
-                continue
-            waiting += item.values()
-            ref = item.get("$ref")
-            if isinstance(ref, str) and ref not in self.meant and not pointed_at(self.root, ref):
-                target = pointed_at(self.original, ref, _NOWHERE)
-                self.meant[ref] = target
-                if isinstance(target, Mapping) and target and id(target) not in self.names and not _is_small(target):
-                    self.names[id(target)] = name = self._name(ref)
-                    self.targets[name] = target
-                    waiting.append(target)
-
-    def _name(self, ref: str) -> str:
-        stem = re.sub(r"[^A-Za-z0-9_]+", "_", ref.rpartition("/")[2])[:40] or "shared"
-        name, number = stem, 2
-        while name in self.taken:
-            name, number = f"{stem}_{number}", number + 1
-        self.taken.add(name)
-        return name
-
-    def _copied(self, node: object, *, inside: bool = False, top: bool = False) -> object:
-        """A copy; `inside` a target, other targets are referred to. In the root, references may lead through them."""
-        if isinstance(node, list):
-            return [self._copied(item, inside=inside) for item in node]
-        if not isinstance(node, Mapping):
-            return node
-        if inside and not top and id(node) in self.names:
-            return {"$ref": f"#/$defs/{self.names[id(node)]}"}
-        rest = {key: self._copied(value, inside=inside) for key, value in node.items()}
-        ref = node.get("$ref")
-        if not (isinstance(ref, str) and ref in self.meant):
-            return rest
-        del rest["$ref"]
-        target = self.meant[ref]
-        if id(target) in self.names:
-            return {"$ref": f"#/$defs/{self.names[id(target)]}", **rest}
-        return {**target, **rest} if isinstance(target, Mapping) else rest
-
-
-def _is_small(target: JsonObject) -> bool:
-    """Whether a schema is short and refers to nothing, so that it can stand where a reference to it stood."""
-    if len(target) > 8 or not all(_is_short(value) for value in target.values()):
-        return False
-    text = json.dumps(target, default=repr)
-    return len(text) <= _INLINE and '"$ref"' not in text
-
-
-def _is_short(value: object) -> bool:
-    return len(value) <= _INLINE if isinstance(value, str | list | Mapping) else True
+def _reduced(
+    schema: JsonObject, root: dict[str, object], losses: Losses, characters: int
+) -> tuple[dict[str, Any], Losses]:
+    """The deepest of several tries that stays within the budget."""
+    times, more = _GROWTH
+    budget = times * characters + more
+    for rounds, depth in _TRIES:
+        again = losses.copy()
+        try:
+            walk = ReducedSchema(schema, again, min(depth or losses.rules.depth, losses.rules.depth), rounds, budget)
+            return walk.made(root), again
+        except TooLarge:
+            if losses.rules.is_lossless:
+                break
+    raise NotExportable("the input schema is too large, whatever is left out of it")
 
 
 def shortened(text: str, characters: int | None, tool: str) -> str:

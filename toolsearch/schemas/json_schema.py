@@ -18,7 +18,7 @@ from toolsearch.schemas.references import DATA, LISTS, MAPS, ONE, pointed_at
 from toolsearch.support.checks import shown
 from toolsearch.support.json_types import JsonObject
 
-__all__ = ["normalised", "unchecked"]
+__all__ = ["Place", "normalised", "unchecked", "written"]
 
 _NOWHERE = object()
 _MOST_PLACES = 20  # that are named for one schema
@@ -170,11 +170,11 @@ class _Reader:
 
     def _lose(self, at: Place) -> None:
         self.losses += 1
-        if len(self.left_out) < _MOST_PLACES and (place := _written(at)) not in self.left_out:
+        if len(self.left_out) < _MOST_PLACES and (place := written(at)) not in self.left_out:
             self.left_out.append(place)
 
 
-def _written(at: Place) -> str:
+def written(at: Place) -> str:
     """A place as text: `opts.size`, `list[]`, `a.anyOf[0]`."""
     steps: list[str] = []
     while at is not None:
@@ -213,9 +213,7 @@ def unchecked(schema: JsonObject, tool: str) -> tuple[str, ...]:
             if left < 0:
                 raise DefinitionError(f"the patterns in the input schema of {tool!r} take too much work to compile")
         if problem and len(told) < _MOST_PLACES:
-            told.append(
-                f"{_written(at)}: the {'reference' if keyword == '$ref' else 'pattern'} {shown(text)} {problem}"
-            )
+            told.append(f"{written(at)}: the {'reference' if keyword == '$ref' else 'pattern'} {shown(text)} {problem}")
     return tuple(told)
 
 

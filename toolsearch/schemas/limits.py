@@ -18,8 +18,10 @@ SCHEMA_VALUES = 50_000  # objects, lists, texts, numbers, and so on, in one sche
 SCHEMA_DEPTH = 128  # levels of objects and lists
 
 
-def check_size(what: str, value: object, depth: int = SCHEMA_DEPTH) -> None:
-    """Raises `DefinitionError` for a JSON value above the limits; `what` it is begins the sentence.
+def check_size(what: str, value: object, depth: int = SCHEMA_DEPTH) -> int:
+    """How many characters a JSON value has, about. Raises `DefinitionError` for one above the limits.
+
+    `what` it is begins the sentence.
 
     A value that contains itself is above them too.
     """
@@ -42,6 +44,7 @@ def check_size(what: str, value: object, depth: int = SCHEMA_DEPTH) -> None:
             raise DefinitionError(
                 f"{what} is too large: at most {SCHEMA_CHARACTERS:,} characters and {SCHEMA_VALUES:,} values are read"
             )
+    return characters
 
 
 def _length(value: object) -> int:
