@@ -375,7 +375,7 @@ def test_B05_a_schema_that_refers_to_itself_goes_out_whole_under_either_keyword(
     schema = {"type": "object", "properties": {"root": ref}, keyword: {"Node": node}}
     session = ToolSearch([{"name": "plant", "input_schema": schema}], mode="static").session()
     (sent,) = wire.tools_for(session)
-    assert sent["function"]["parameters"]["properties"]["root"] == ref
+    assert sent["function"]["parameters"]["properties"]["root"] == {"$ref": "#/$defs/Node"}
     answer = session.handle(ToolCall("a", "plant", {"root": {"kids": [{"kids": "none"}]}}))
     assert answer.status == "invalid_arguments"
     assert "kids" in answer.content

@@ -27,7 +27,7 @@ __all__ = ["TARGETS", "Exported", "Target", "check_export", "exported", "shorten
 
 log = logging.getLogger("toolsearch")
 
-_TRIES = ((2, None), (1, None), (1, 6), (1, 4), (1, 3), (1, 2), (1, 1))  # rounds of a reference, and levels
+_TRIES = (64, 6, 4, 3, 2, 1)  # levels, of which a target allows fewer
 _GROWTH = 2, 4_000  # what is reduced may have so many times the characters of the original, and so many more
 
 
@@ -105,11 +105,10 @@ def _reduced(
     """The deepest of several tries that stays within the budget."""
     times, more = _GROWTH
     budget = times * characters + more
-    for rounds, depth in _TRIES:
+    for depth in _TRIES:
         again = losses.copy()
         try:
-            walk = ReducedSchema(schema, again, min(depth or losses.rules.depth, losses.rules.depth), rounds, budget)
-            return walk.made(root), again
+            return ReducedSchema(schema, again, min(depth, losses.rules.depth), budget).made(root), again
         except TooLarge:
             if losses.rules.is_lossless:
                 break

@@ -55,8 +55,11 @@ def sound(key: str, value: object) -> object:
     if key in TEXTS:
         return value if isinstance(value, str) else NOTHING
     if key in NUMBERS:
-        fits = isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
-        return value if fits and (key != "multipleOf" or value > 0) else NOTHING
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return NOTHING
+        if isinstance(value, float) and not math.isfinite(value):
+            return NOTHING
+        return value if key != "multipleOf" or value > 0 else NOTHING
     if key in COUNTS:
         whole = int(value) if isinstance(value, float) and value.is_integer() else value
         return NOTHING if not isinstance(whole, int) or isinstance(whole, bool) or whole < 0 else whole

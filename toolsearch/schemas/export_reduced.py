@@ -23,6 +23,8 @@ _NOWHERE = object()
 _HINT_CHARACTERS = 100  # of one keyword that is said in words
 _PARTS = 64  # schemas that apply to one value: references, and branches of allOf
 
+_AGAIN = "Nested in the same way as further up."
+
 # What belongs to values of one type, and says nothing of others.
 _OF_TYPE = {
     "string": frozenset("minLength maxLength pattern format".split()),
@@ -57,7 +59,7 @@ class TooLarge(Exception):
 
 @dataclass
 class ReducedSchema:
-    """One walk through one schema, down to `depth` levels, in which a reference comes round at most `rounds` times.
+    """One walk through one schema, down to `depth` levels, in which no reference comes round again.
 
     `budget` is in characters; `TooLarge` is raised where it ends.
     """
@@ -65,7 +67,6 @@ class ReducedSchema:
     original: JsonObject
     losses: Losses
     depth: int
-    rounds: int
     budget: int
     open: list[int] = field(default_factory=list)  # ids of the schemas that were referred to on the way here
 
@@ -120,9 +121,9 @@ class ReducedSchema:
             return {}
         if not isinstance(target, Mapping):
             return {}
-        if self.open.count(id(target)) >= self.rounds or len(self.open) > _PARTS:
+        if id(target) in self.open or len(self.open) > _PARTS:
             self.losses.add("a reference that comes round again admits anything", at)
-            return _outline(target)
+            return {**_outline(target), "description": _AGAIN}
         self.open.append(id(target))
         return target
 
@@ -292,7 +293,7 @@ class ReducedSchema:
         for name in required:
             if name not in fields:  # some providers refuse a name that is not among the properties
                 self._spend(name)
-                fields[name] = {}
+                fields[name] = self._typed({}, "", (at, name), depth + 1)
         if self.rules.is_lossless:
             required = self._close(fields, required, flat.get("additionalProperties", _NOWHERE), at)
             made["additionalProperties"] = False
