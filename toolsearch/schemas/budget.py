@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
+from types import MappingProxyType
 
 from toolsearch.schemas.json_values import read_json, size
 from toolsearch.support.text import clean_json
@@ -28,11 +30,14 @@ class TooMuchWork(Exception):
 class Budget:
     """What one validation may spend, shared by all its trials, and the texts that it has read as JSON.
 
-    `has_coerced` says whether anything was changed on the way.
+    `has_coerced` says whether anything was changed on the way. `shown_names` are the names under which a model was
+    shown arguments, by their own.
     """
 
-    def __init__(self, value: object, whole: str, part: str) -> None:
-        self.whole, self.part = whole, part
+    def __init__(
+        self, value: object, whole: str, part: str, shown_names: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self.whole, self.part, self.shown_names = whole, part, shown_names
         values = size(value)
         self.work = _WORK[0] + _WORK[1] * values
         self.until = time.monotonic() + _SECONDS[0] + _SECONDS[1] * values

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from functools import cached_property
+from heapq import nlargest
 from typing import Any
 
 from toolsearch.schemas.constraints import BOUNDS, Bound, bounds_of, number_of
+from toolsearch.schemas.drafts import modern
 from toolsearch.schemas.json_values import JSON_TYPES, brief, comparable
 from toolsearch.schemas.patterns import Pattern, pattern_of
 from toolsearch.schemas.references import COMBINATORS, LONGEST_CHAIN, pointed_at, resolve
+from toolsearch.schemas.root_folding import argument_names
 from toolsearch.support.bounded_cache import BoundedCache
 from toolsearch.support.json_types import JsonObject
 
@@ -25,9 +28,10 @@ _CACHED = 5_000_000  # characters of all schemas that are kept compiled
 _MOST_PARTS, _PARTS_WEIGHT = 2_000, 20_000  # of one schema, and what they count for among those characters
 _ENUM_SHOWN, _MEMBER_CHARACTERS = 12, 80  # of an enum in a sentence
 _SPACES = 1_000  # around a member of an enum
+_MANY, _LONGEST_HINT = 1_000, 64  # members that are all compared with what was written; characters of that
 _NOWHERE = object()
 # Keywords that only describe, or that nothing here checks: a condition that rests on one of them cannot be told.
-_UNREAD = frozenset("format unevaluatedProperties unevaluatedItems $dynamicRef $recursiveRef dependencies".split())
+_UNREAD = frozenset("format unevaluatedProperties unevaluatedItems $dynamicRef $recursiveRef".split())
 
 
 class Enum:
@@ -49,6 +53,14 @@ class Enum:
             return text
         same = self.cases.get(text.strip().lower(), ())
         return next(iter(same)) if len(same) == 1 else text
+
+    def candidates(self, written: object) -> Iterable[str]:
+        """The members that a text may mean: of many, those that have it inside, or begin most like it."""
+        if len(self.cases) <= _MANY or not isinstance(written, str):
+            return (each for each in self.members if isinstance(each, str))
+        text = written[:_LONGEST_HINT].strip().lower()
+        alike = nlargest(_MANY, self.cases, key=lambda case: (text in case, _shared(text, case)))
+        return (spelled for case in alike for spelled in sorted(self.cases[case]))
 
     @cached_property
     def shown(self) -> str:
@@ -129,15 +141,18 @@ class Part:
         self.dependent: JsonObject = self._take("dependentSchemas", Mapping, {})
 
     def _read_array(self) -> None:
-        items = self.schema.get("items", True)
-        by_place = isinstance(items, list)  # as older drafts write what is `prefixItems` now
-        self.first: list[object] = items if by_place else self._take("prefixItems", list, [])
-        rest = self._one("additionalItems" if by_place else "items")
+        self.first: list[object] = self._take("prefixItems", list, [])
+        rest = self._one("items")
         self.items: object = True if rest is None else rest
         self.item_bounds = self._counts("Items")
         self.unique = self.schema.get("uniqueItems") is True
         self.contains = self._one("contains")
         self.contains_bounds = self._counts("Contains")
+
+
+def _shared(one: str, other: str) -> int:
+    """How many characters two texts have in common at their beginning."""
+    return next((place for place, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
 
 
 def _named_types(named: object) -> frozenset[str]:
@@ -154,6 +169,11 @@ class CompiledSchema:
         self._layers: dict[int, tuple[Part, ...]] = {}
         self._types: dict[int, frozenset[str]] = {}
         self._parts: dict[int, Part] = {}
+
+    @cached_property
+    def renamed(self) -> Mapping[str, str]:
+        """The names of arguments that a model is shown, and those of the tool, where they differ."""
+        return argument_names(self.root)
 
     def layers(self, schema: object) -> tuple[Part, ...]:
         """A schema and what its `$ref` points to: all hold. A circle of references alone demands nothing."""
@@ -187,7 +207,7 @@ class CompiledSchema:
             if len(self._parts) >= _MOST_PARTS:  # what is needed is read again
                 self._parts.clear()
                 self._layers.clear()
-            self._parts[id(schema)] = Part(schema, self.own_types(schema, 0))
+            self._parts[id(schema)] = Part(modern(schema), self.own_types(schema, 0))
         return self._parts[id(schema)]
 
     def types(self, schema: object, depth: int = 0) -> frozenset[str]:

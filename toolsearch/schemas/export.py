@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any
 
@@ -27,7 +27,8 @@ __all__ = ["TARGETS", "Exported", "Target", "check_export", "exported", "shorten
 
 log = logging.getLogger("toolsearch")
 
-_TRIES = (64, 6, 4, 3, 2, 1)  # levels, of which a target allows fewer
+# Levels, of which a target allows fewer, and characters of a description.
+_TRIES = ((64, 100_000), (64, 200), (6, 200), (4, 200), (3, 100), (2, 100), (1, 20))
 _GROWTH = 2, 4_000  # what is reduced may have so many times the characters of the original, and so many more
 
 
@@ -55,7 +56,7 @@ def exported(schema: JsonObject, target: Target, *, enum_values: int | None = No
     expressed, and with "openai_strict" for one that would lose something: leave its tool out, or send it without
     `strict`.
     """
-    rules = RULES[target] if enum_values is None else replace(RULES[target], enum_values=enum_values)
+    rules = RULES[target] if enum_values is None else RULES[target].with_enums(enum_values)
     try:
         characters = check_size("the input schema", schema)
     except DefinitionError as error:
@@ -105,10 +106,11 @@ def _reduced(
     """The deepest of several tries that stays within the budget."""
     times, more = _GROWTH
     budget = times * characters + more
-    for depth in _TRIES:
+    for depth, most_text in _TRIES:
         again = losses.copy()
+        walk = ReducedSchema(schema, again, min(depth, losses.rules.depth), most_text, budget)
         try:
-            return ReducedSchema(schema, again, min(depth, losses.rules.depth), budget).made(root), again
+            return walk.made(root), again
         except TooLarge:
             if losses.rules.is_lossless:
                 break

@@ -6,42 +6,26 @@ comes round again, admits anything. What is not sent is still checked when the t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from toolsearch.schemas.drafts import modern
-from toolsearch.schemas.export_parts import NOTHING, Losses, brief_enum, joined, sound, texts, types_of
+from toolsearch.schemas.export_parts import Losses, brief_enum, joined, sound, texts, types_of
+from toolsearch.schemas.export_words import HINT_CHARACTERS, OF_TYPE, sent_and_said
 from toolsearch.schemas.json_schema import Place
 from toolsearch.schemas.json_values import brief, type_of
 from toolsearch.schemas.references import COMBINATORS, pointed_at
-from toolsearch.schemas.targets import TEXTS, Rules
+from toolsearch.schemas.targets import Rules
 from toolsearch.support.json_types import JsonObject
 
 __all__ = ["ReducedSchema", "TooLarge"]
 
 _NOWHERE = object()
-_HINT_CHARACTERS = 100  # of one keyword that is said in words
 _PARTS = 64  # schemas that apply to one value: references, and branches of allOf
 
 _AGAIN = "Nested in the same way as further up."
 
-# What belongs to values of one type, and says nothing of others.
-_OF_TYPE = {
-    "string": frozenset("minLength maxLength pattern format".split()),
-    "number": frozenset("minimum maximum exclusiveMinimum exclusiveMaximum multipleOf format".split()),
-    "array": frozenset("items prefixItems minItems maxItems uniqueItems contains".split()),
-    "object": frozenset("properties required additionalProperties minProperties maxProperties".split()),
-}
-_OF_TYPE["integer"] = _OF_TYPE["number"]
 _ALSO = {"number": ("integer",)}  # values of a type, besides those that have its name
-# How a keyword that is not sent is said in a description.
-_SAID = {
-    "default": "default {}", "format": "format {}", "pattern": "pattern {}", "minLength": "at least {} characters",
-    "maxLength": "at most {} characters", "minimum": "at least {}", "maximum": "at most {}",
-    "exclusiveMinimum": "more than {}", "exclusiveMaximum": "less than {}", "multipleOf": "a multiple of {}",
-    "minItems": "at least {} items", "maxItems": "at most {} items", "minProperties": "at least {} fields",
-    "maxProperties": "at most {} fields",
-}  # fmt: skip
 # What only describes, or what a provider need not know to fill in the arguments.
 _SILENT = frozenset(
     "title examples deprecated readOnly writeOnly $defs contentEncoding contentMediaType contentSchema type enum const "
@@ -61,12 +45,13 @@ class TooLarge(Exception):
 class ReducedSchema:
     """One walk through one schema, down to `depth` levels, in which no reference comes round again.
 
-    `budget` is in characters; `TooLarge` is raised where it ends.
+    A description has at most `most_text` characters. `budget` is in characters; `TooLarge` is raised where it ends.
     """
 
     original: JsonObject
     losses: Losses
     depth: int
+    most_text: int
     budget: int
     open: list[int] = field(default_factory=list)  # ids of the schemas that were referred to on the way here
 
@@ -80,7 +65,7 @@ class ReducedSchema:
 
     def _schema(self, schema: object, at: Place, depth: int) -> dict[str, object]:
         if not isinstance(schema, Mapping):
-            return {}
+            return self._typed({}, "", at, depth)
         was_open = len(self.open)
         try:
             return self._reduced(self._flat(schema, at), at, depth)
@@ -121,9 +106,12 @@ class ReducedSchema:
             return {}
         if not isinstance(target, Mapping):
             return {}
-        if id(target) in self.open or len(self.open) > _PARTS:
+        if id(target) in self.open:
             self.losses.add("a reference that comes round again admits anything", at)
             return {**_outline(target), "description": _AGAIN}
+        if len(self.open) >= (_PARTS if self.depth == self.rules.depth else self.depth):
+            self.losses.add(f"what is deeper than {self.depth} levels is not sent", at)
+            return _outline(target)
         self.open.append(id(target))
         return target
 
@@ -150,7 +138,7 @@ class ReducedSchema:
     # -- one schema ----------------------------------------------------------------------------------------------------
 
     def _reduced(self, flat: dict[str, object], at: Place, depth: int) -> dict[str, object]:
-        self._spend(flat.get("description"))
+        self._spend()
         if "const" in flat:
             flat = {**flat, "enum": [flat["const"]]}
         for keyword in sorted(_CONSTRAINTS & flat.keys()):
@@ -159,7 +147,7 @@ class ReducedSchema:
         kinds = sorted(types_of(flat.get("type")) or _inferred(flat), key="null".__eq__)
         if depth >= self.depth and not branches and ("object" in kinds or "array" in kinds):
             self.losses.add(f"what is deeper than {self.depth} levels is not sent", at)
-            return self._described(_outline(flat), flat, ())
+            return self._described(_outline(flat), flat)
         if branches and "properties" in flat:
             flat, branches = self._folded(flat, branches, at), []
         if branches:
@@ -226,12 +214,12 @@ class ReducedSchema:
             alone = distinct[0]
             text = joined(flat.get("description"), str(alone.get("description") or ""), *said)
             both = {"description": text, **({"default": flat["default"]} if "default" in flat else {})}
-            return {**alone, **self._described({k: alone[k] for k in alone if k != "description"}, both, ())}
+            return {**alone, **self._described({k: alone[k] for k in alone if k != "description"}, both)}
         return self._described({"anyOf": distinct}, flat, said)
 
     def _typed(self, flat: dict[str, object], kind: str, at: Place, depth: int) -> dict[str, object]:
         """A value of one type, or of any (""), with what belongs to that type only."""
-        foreign = frozenset().union(*_OF_TYPE.values()) - _OF_TYPE.get(kind, frozenset()) if kind else frozenset()
+        foreign = frozenset().union(*OF_TYPE.values()) - OF_TYPE.get(kind, frozenset()) if kind else frozenset()
         flat = {key: value for key, value in flat.items() if key not in foreign}
         if kind == "object":
             return self._object(flat, at, depth)
@@ -256,7 +244,7 @@ class ReducedSchema:
             return [told or f"One of {', '.join(brief(each) for each in fit[:8])}."]
         made["enum"] = plain
         if len(plain) < len(fit):
-            return [f"Or {', '.join(brief(each) for each in fit if each not in plain)[:_HINT_CHARACTERS]}."]
+            return [f"Or {', '.join(brief(each) for each in fit if each not in plain)[:HINT_CHARACTERS]}."]
         return []
 
     def _array(self, made: dict[str, object], flat: dict[str, object], at: Place, depth: int) -> None:
@@ -307,7 +295,7 @@ class ReducedSchema:
                 made["additionalProperties"] = self._schema(rest, (at, "additionalProperties"), depth + 1)
             else:
                 self.losses.add("what further fields hold is not sent", at)
-        return self._described(made, flat, ()) if at is not None else made
+        return self._described(made, flat) if at is not None else made
 
     def _close(self, fields: dict[str, dict[str, object]], required: list[str], rest: object, at: Place) -> list[str]:
         """Makes every field required, and one that may be left out null for that; raises where that loses something.
@@ -330,35 +318,19 @@ class ReducedSchema:
                     each["enum"] = [*values, None]
         return list(fields)
 
-    # -- in words ------------------------------------------------------------------------------------------------------
-
     def _described(
-        self, made: dict[str, object], flat: Mapping[str, object], said: list[str] | tuple[str, ...]
+        self, made: dict[str, object], flat: Mapping[str, object], said: Sequence[str] = ()
     ) -> dict[str, object]:
-        """A schema with the keywords that are sent as they are, the others said in its description."""
-        hints: list[str] = []
-        own = _OF_TYPE.get(str(made.get("type")), frozenset())
-        for key, phrase in _SAID.items():
-            value = sound(key, flat.get(key, NOTHING)) if key in flat else NOTHING
-            if value is NOTHING or value is None:
-                continue
-            allowed = key in self.rules.keywords and key in own
-            if key == "format" and self.rules.formats is not None and value not in self.rules.formats:
-                allowed = False
-            if allowed:
-                made[key] = value
-            elif key in own or key == "default" or not made.keys() & {"type", "anyOf"}:
-                words = (
-                    value[:_HINT_CHARACTERS]
-                    if key in TEXTS and isinstance(value, str)
-                    else brief(value, _HINT_CHARACTERS)
-                )
-                hints.append(phrase.format(words))
+        """A schema with the keywords that are sent as they are, and the others said in its description."""
+        sent, hints = sent_and_said(flat, made.keys(), str(made.get("type")), self.rules)
         text = joined(flat.get("description"), *said, f"({'; '.join(hints)})" if hints else "")
-        made.pop("description", None)
-        self._spend(*hints, *said)
-        kind = {"type": made.pop("type")} if "type" in made else {}
-        return {**kind, **({"description": text} if text else {}), **made}
+        if len(text) > self.most_text:
+            self.losses.add("a long description is not sent whole", None)
+            text = f"{text[: self.most_text - 1]}…"
+        self._spend(text)
+        kind = {"type": made["type"]} if "type" in made else {}
+        rest = {key: value for key, value in made.items() if key not in ("type", "description")}
+        return {**kind, **({"description": text} if text else {}), **rest, **sent}
 
 
 def _inferred(flat: Mapping[str, object]) -> list[str]:

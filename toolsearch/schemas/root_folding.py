@@ -54,6 +54,7 @@ def folded_root(schema: JsonObject) -> FoldedRoot:
     """Folds the combinators: the union of the properties, the intersection of what every branch requires."""
     folding = _Folding(schema)
     root = dict(modern(_inlined(schema)))
+    root.pop("$ref", None)  # one that leads to no object
     dropped = [keyword for keyword in _REFUSED if root.pop(keyword, None) is not None]
     choices: list[list[list[str]]] = []
     for keyword in COMBINATORS:

@@ -5,7 +5,7 @@ Where a provider documents no number, the budget is far above what people write 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from toolsearch.schemas.references import LISTS, MAPS, ONE
@@ -46,6 +46,10 @@ class Rules:
     enum_characters: int = 8_000
     all_values: int = 1_000
     is_lossless: bool = False
+
+    def with_enums(self, values: int) -> Rules:
+        """These rules, with another budget for an enum; what it allows is not cut for its characters."""
+        return replace(self, enum_values=values, enum_characters=1_000_000, all_values=max(values, self.all_values))
 
 
 RULES: dict[Target, Rules] = {

@@ -64,9 +64,16 @@ def validate_arguments(schema: JsonObject, arguments: JsonObject, digest: str = 
 
     Coerced are: JSON text where an array or object is wanted (decoded once), numbers and booleans written as text,
     numbers where text is wanted, enum values in another case, and null for an optional argument (dropped).
+    Arguments that providers are sent under another name come out under their own; problems name what the model knows.
     `digest` identifies the schema, if the program knows it: it is compiled once while it stays in use.
     """
-    checked = validate_value(schema, dict(arguments), digest=digest)
+    known = compiled(schema, digest)
+    if not known.renamed:
+        checked = _value(known, dict(arguments), "the arguments", "argument", {})
+    else:
+        own = {known.renamed.get(name, name): value for name, value in arguments.items()}
+        names = {original: name for name, original in known.renamed.items() if original not in arguments}
+        checked = _value(known, own, "the arguments", "argument", names)
     return checked if isinstance(checked, dict) else {}
 
 
@@ -78,21 +85,24 @@ def validate_value(
     What comes out would come out again: a value that was coerced is checked anew, because a condition may see it
     differently then.
     """
-    known = compiled(schema, digest)
-    checked, has_coerced = _validated(known, value, whole, part)
+    return _value(compiled(schema, digest), value, whole, part, {})
+
+
+def _value(schema: CompiledSchema, value: object, whole: str, part: str, names: Mapping[str, str]) -> object:
+    checked, has_coerced = _validated(schema, value, Budget(value, whole, part, names))
     for _ in range(_PASSES):
         if not has_coerced:
             return checked
         before = checked
-        checked, has_coerced = _validated(known, before, whole, part)
+        checked, has_coerced = _validated(schema, before, Budget(before, whole, part, names))
     if has_coerced:
         raise ArgumentsError([f"{whole} fit only after a change, again and again: send them as the schema says"])
     return checked
 
 
-def _validated(schema: CompiledSchema, value: object, whole: str, part: str) -> tuple[object, bool]:
+def _validated(schema: CompiledSchema, value: object, budget: Budget) -> tuple[object, bool]:
     """The value after one walk, and whether anything in it was changed."""
-    budget = Budget(value, whole, part)
+    whole = budget.whole
     validator = Validator(schema, budget)
     checked: object = None
     try:

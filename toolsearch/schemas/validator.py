@@ -112,12 +112,17 @@ class Validator:
             if not known and self.exact:
                 raise EnoughProblems
             if not known:
-                hint = self._meant(value, (each for each in enum.members if isinstance(each, str)))
+                self.budget.spend(len(enum.cases) // 100)
+                hint = self._meant(value, enum.candidates(value))
                 self.refuse(path, f"must be one of {enum.shown}, not {brief(value)}{hint}")
         if part.has_const:
             same_kind = is_container == isinstance(part.const, Mapping | list)
             if not same_kind or self._comparable(value) != comparable(part.const):
                 self.refuse(path, "must be a constant" if self.exact else f"must be {brief(part.const, _PATH)}")
+
+    def _place(self, path: str, key: str) -> str:
+        """The path of a field, as the model knows it: an argument may have been shown under another name."""
+        return f"{path}.{key}" if path else self.budget.shown_names.get(key, key)
 
     def _comparable(self, value: object) -> object:
         if isinstance(value, Mapping | list):
@@ -131,7 +136,7 @@ class Validator:
         self.budget.hints -= 1
         spelled = {k.casefold(): k for k in islice(known, 1000) if len(k) <= 64}
         near = get_close_matches(written[:64].casefold(), spelled, 1)
-        return f"; did you mean {_cut(_join(at, spelled[near[0]]))!r}?" if near else ""
+        return f"; did you mean {_cut(self._place(at, spelled[near[0]]))!r}?" if near else ""
 
     # -- texts, objects, arrays ----------------------------------------------------------------------------------
 
@@ -151,13 +156,13 @@ class Validator:
             value = self._without_nulls(part, value)
         for key in part.required:
             if key not in value:
-                self.problem(f"the required {self.budget.part} {_cut(_join(path, key))!r} is missing")
+                self.problem(f"the required {self.budget.part} {_cut(self._place(path, key))!r} is missing")
         checked = self._properties(part, value, path)
         self._refuse_all(path, count_problems(part.property_bounds, len(value), "fields"))
         if part.names is not None:
             for key in value:
                 if self._holds(part.names, key) is False:
-                    self.refuse(_join(path, key), "has a name that is not allowed")
+                    self.refuse(self._place(path, key), "has a name that is not allowed")
         return self._dependents(part, value, checked, path)
 
     def _without_nulls(self, part: Part, value: dict[str, object]) -> dict[str, object]:
@@ -176,7 +181,7 @@ class Validator:
         properties, rest = part.properties, part.additional
         checked: dict[str, object] = {}
         for key, item in value.items():
-            at = "" if self.exact else _join(path, key)
+            at = "" if self.exact else self._place(path, key)
             fitting = [properties[key]] if key in properties else []
             may_fit = bool(part.patterns) and self._add_fitting(part, key, fitting)
             checked[key] = item
@@ -215,7 +220,7 @@ class Validator:
                 others = part.dependent_required.get(key)
                 for other in others if isinstance(others, list) else ():
                     if other not in value:
-                        wanted, why = _cut(_join(path, str(other))), _cut(_join(path, key))
+                        wanted, why = _cut(self._place(path, str(other))), _cut(self._place(path, key))
                         self.problem(f"{wanted!r} is required together with {why!r}")
         if part.dependent:
             for key in [key for key in value if key in part.dependent]:
@@ -315,10 +320,6 @@ def _is_of(value: object, wanted: frozenset[str], exact: bool) -> bool:
     if kind in wanted or (kind == "integer" and "number" in wanted):
         return True
     return exact and isinstance(value, float) and "integer" in wanted and value.is_integer()
-
-
-def _join(path: str, key: str) -> str:
-    return f"{path}.{key}" if path else key
 
 
 def _cut(path: str) -> str:

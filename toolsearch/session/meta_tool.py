@@ -10,6 +10,9 @@ from dataclasses import dataclass
 
 from toolsearch.catalog.marks import Marks
 from toolsearch.catalog.tools import Tool
+from toolsearch.errors import NotExportable
+from toolsearch.schemas.export import exported
+from toolsearch.schemas.root_folding import argument_names
 from toolsearch.search.index import QUERY_CHARACTERS
 from toolsearch.settings import Settings
 from toolsearch.support.json_types import JsonObject
@@ -160,9 +163,13 @@ def _selections(names: Sequence[str]) -> list[str]:
 def schema_text(tool: Tool, *, in_brackets: bool = False) -> str:
     """A tool's schema as an answer shows it; a schema that is too long is cut, with a note.
 
-    `in_brackets`, none of its texts has a bracket that could seem to be the last one: they are written as JSON escapes.
+    One that has arguments under other names, or is too long, is shown as a request would carry it. `in_brackets`, none
+    of its texts has a bracket that could seem to be the last one: they are written as JSON escapes.
     """
     text = json.dumps(tool.input_schema, ensure_ascii=False)
+    if len(text) > _SCHEMA_CHARACTERS or argument_names(tool.input_schema):
+        with suppress(NotExportable):
+            text = json.dumps(exported(tool.input_schema, "openai").schema, ensure_ascii=False)
     if in_brackets:
         text = _JSON_TEXT.sub(lambda found: found[0].replace("[", r"\u005b").replace("]", r"\u005d"), text)
     return bounded(text, _SCHEMA_CHARACTERS)
