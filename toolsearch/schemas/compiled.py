@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from functools import cached_property
 from heapq import nlargest
 from typing import Any
@@ -28,7 +28,8 @@ _CACHED = 5_000_000  # characters of all schemas that are kept compiled
 _MOST_PARTS, _PARTS_WEIGHT = 2_000, 20_000  # of one schema, and what they count for among those characters
 _ENUM_SHOWN, _MEMBER_CHARACTERS = 12, 80  # of an enum in a sentence
 _SPACES = 1_000  # around a member of an enum
-_MANY, _LONGEST_HINT = 1_000, 64  # members that are all compared with what was written; characters of that
+_MANY, _MOST_ALIKE = 1_000, 50  # members that are all compared with what was written; of more, those most like it
+_LONGEST_HINT = 64  # characters of what was written
 _NOWHERE = object()
 # Keywords that only describe, or that nothing here checks: a condition that rests on one of them cannot be told.
 _UNREAD = frozenset("format unevaluatedProperties unevaluatedItems $dynamicRef $recursiveRef".split())
@@ -54,13 +55,14 @@ class Enum:
         same = self.cases.get(text.strip().lower(), ())
         return next(iter(same)) if len(same) == 1 else text
 
-    def candidates(self, written: object) -> Iterable[str]:
+    def candidates(self, written: object) -> Iterator[str]:
         """The members that a text may mean: of many, those that have it inside, or begin most like it."""
         if len(self.cases) <= _MANY or not isinstance(written, str):
-            return (each for each in self.members if isinstance(each, str))
+            yield from (each for each in self.members if isinstance(each, str))
+            return
         text = written[:_LONGEST_HINT].strip().lower()
-        alike = nlargest(_MANY, self.cases, key=lambda case: (text in case, _shared(text, case)))
-        return (spelled for case in alike for spelled in sorted(self.cases[case]))
+        for case in nlargest(_MOST_ALIKE, self.cases, key=lambda case: (text in case, _shared(text, case))):
+            yield from sorted(self.cases[case])
 
     @cached_property
     def shown(self) -> str:
