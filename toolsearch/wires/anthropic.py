@@ -20,6 +20,7 @@ from toolsearch.catalog.tools import Shown
 from toolsearch.events.requests import CallModel
 from toolsearch.protocols import AsyncReplyStream, ReplyStream, ShowsTools
 from toolsearch.support import checks
+from toolsearch.support.bounded_cache import BoundedCache
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 from toolsearch.wires._message_blocks import (
@@ -73,7 +74,7 @@ def tools_for(session: ShowsTools, *, description_characters: int | None = None)
     shown = session.tools()
     deferred = session.deferred() if checks.offers(session, DefersTools) else []
     brought = {each.name for each in shown if each.delivered}
-    return _tools(shown, deferred, brought, lambda each: definition(each, description_characters))
+    return _tools(shown, deferred, brought, description_characters)
 
 
 class DefersTools(Protocol):
@@ -83,10 +84,7 @@ class DefersTools(Protocol):
 
 
 def _tools(
-    shown: Iterable[Shown],
-    deferred: Iterable[Shown],
-    brought: AbstractSet[str],
-    define: Callable[[Shown], dict[str, Any]] = definition,
+    shown: Iterable[Shown], deferred: Iterable[Shown], brought: AbstractSet[str], characters: int | None = None
 ) -> list[dict[str, Any]]:
     """The tools to list, and behind them those that are declared, deferred.
 
@@ -95,10 +93,22 @@ def _tools(
     """
     declared = {each.name: each for each in deferred}
     stands = brought & declared.keys() if declared else brought
-    listed = definitions([each for each in shown if each.name not in stands], define)
+    listed = definitions([each for each in shown if each.name not in stands], lambda each: definition(each, characters))
     names = {each["name"] for each in listed}
-    later = definitions([each for name, each in declared.items() if name not in names], define) if listed else []
-    return [*listed, *({**each, "defer_loading": True} for each in later)]
+    later = [each for name, each in declared.items() if name not in names] if listed else []
+    return [*listed, *definitions(later, lambda each: _deferred(each, characters))]
+
+
+_DEFERRED: BoundedCache[dict[str, Any]] = BoundedCache(50_000_000)  # characters
+
+
+def _deferred(shown: Shown, characters: int | None) -> dict[str, Any]:
+    """A declaration. It is kept, because every request has all of them."""
+    key = (shown.name, shown.tool.digest, characters)
+    if (made := _DEFERRED.get(key)) is None:
+        made = {**definition(shown, characters), "defer_loading": True}
+        _DEFERRED.put(key, made, len(str(made)))
+    return dict(made)
 
 
 def results_for(answered: Iterable[tuple[ToolCall, ToolResult]], *, additions: bool = False) -> list[dict[str, Any]]:
