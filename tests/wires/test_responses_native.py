@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 from openai import AsyncOpenAI, BadRequestError, OpenAI
+from pydantic import BaseModel
 
 from toolsearch import Agent, Approve, CallModel, Catalog, Finished, Paused, ToolCall, ToolResult, ToolSearch
 from toolsearch.calls import LoadedTool
 from toolsearch.catalog.tools import Shown, Tool
 from toolsearch.events.facts import Answers, JudgedCall, ModelReplied, ToolReturned, UserSaid
-from toolsearch.layers import memory
+from toolsearch.layers import memory, structured
 from toolsearch.protocols import ModelSteps
 from toolsearch.stores import SqliteStore
 from toolsearch.testing import Failure, LoopbackProvider, assert_prefix_stable
@@ -418,3 +419,69 @@ def test_a_model_can_be_told_that_its_server_does_not_deliver() -> None:
         result = run(Agent(model_for(provider, native=False), made(), actions="run"), "Rotate it.")
     assert isinstance(result, Finished)
     assert (result.text, provider.refusals) == ("Rotated.", [])
+
+
+class Ended(LoopbackProvider):
+    """A provider whose streams end with this event, after two of their own."""
+
+    def __init__(self, event: dict[str, Any]) -> None:
+        super().__init__(["It is seven."])
+        self.event = event
+
+    def stream(self, number: int, events: Iterator[str]) -> Iterator[str]:
+        yield next(events)
+        yield next(events)
+        yield f"event: {self.event['type']}\ndata: {json.dumps(self.event)}\n\n"
+
+
+BROKE = {"code": "server_error", "message": "It broke."}
+
+
+@pytest.mark.parametrize("way", ["streamed", "streamed async"])
+@pytest.mark.parametrize(
+    "event",
+    [
+        {"type": "error", **BROKE, "param": None, "sequence_number": 3},
+        {"type": "response.failed", "response": {"status": "failed", "error": BROKE, "output": []}},
+    ],
+)
+def test_an_error_in_a_stream_fails_the_turn_and_not_the_conversation(way: str, event: Any) -> None:
+    with Ended(event) as provider:
+        agent = Agent(model_for(provider, way), made())
+        with pytest.raises(Exception, match=r"It broke\."):
+            run(agent, "Hi", way)
+    with LoopbackProvider(["It is seven."]) as provider:
+        agent = Agent(model_for(provider, way), made())
+        assert run(agent, "And now?", way, "c").text == "It is seven."  # type: ignore[union-attr]
+    assert provider.refusals == []
+
+
+class Time(BaseModel):
+    """What the model is asked for."""
+
+    hour: int
+
+
+def test_what_the_sdk_adds_to_a_reply_is_not_sent_back() -> None:
+    """`responses.parse`, and the reply at the end of `responses.stream`, have fields that the provider refuses."""
+    script = [search_for("rotate key"), [("c1", "rotate_key", {"what": "it"})], '{"hour": 7}', '{"hour": 8}']
+    with LoopbackProvider(script) as provider:
+        client = OpenAI(base_url=provider.url, api_key="none", max_retries=0)
+        session = made().session("c", wire=wire)
+        items: list[Any] = [{"role": "user", "content": "Rotate it. When did you?"}]
+        for _ in range(4):
+            tools: Any = wire.tools_for(session)
+            with client.responses.stream(model="m", input=items, tools=tools, text_format=Time) as stream:
+                reply = stream.get_final_response()
+            items += wire.message_from(reply)
+            items += wire.results_for([(each, session.handle(each)) for each in wire.calls_in(reply)])
+    assert provider.refusals == []
+    assert reply.output_parsed == Time(hour=8)
+
+
+def test_a_structured_answer_is_asked_for_and_read() -> None:
+    with LoopbackProvider([search_for("rotate key"), '{"hour": 7}']) as provider:
+        result = run(Agent(model_for(provider), made(), layers=[structured(Time, native=True)]), "When?")
+    assert isinstance(result, Finished)
+    assert result.value == Time(hour=7)
+    assert provider.requests[0]["text"]["format"]["type"] == "json_schema"
