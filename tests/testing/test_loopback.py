@@ -277,6 +277,8 @@ CHOICE = {"type": "function", "name": "f"}
         (responses({**F_CALL, "namespace": "f"}, F_DONE), "Unknown namespace"),
         (responses(F_COMES, {**F_CALL, "namespace": "f"}, F_DONE), ""),  # OA-8
         (responses(F_COMES, F_CALL, F_DONE), "Missing namespace"),
+        (responses(F_CALL, F_DONE, F_COMES), ""),
+        (responses({**F_CALL, "namespace": "f"}, F_DONE, F_COMES), ""),
         (responses({**F_COMES, "role": "user"}), "expected 'developer'"),
         (responses(F_COMES, tools=[F]), "declared twice"),
         (responses(F_CALL, F_DONE, tools=[SPACE]), "Missing namespace"),

@@ -485,3 +485,27 @@ def test_a_structured_answer_is_asked_for_and_read() -> None:
     assert isinstance(result, Finished)
     assert result.value == Time(hour=7)
     assert provider.requests[0]["text"]["format"]["type"] == "json_schema"
+
+
+@searches
+@pytest.mark.parametrize("left", range(2, 12))
+def test_a_history_that_a_loop_of_ones_own_shortened_is_taken(search_tool: str, left: int) -> None:
+    """However much is left of it: between a call and its result, between a tool and its call."""
+    script = [search_for("rotate key", "s1", search_tool), [("c1", "rotate_key", {}), ("c2", "list_keys", {})],
+              [("c3", "rotate_key", {})], "Rotated.", [("c4", "rotate_key", {})], "Again."]  # fmt: skip
+    with LoopbackProvider(script) as provider:
+        client = OpenAI(base_url=provider.url, api_key="none", max_retries=0)
+        session = made(search_tool).session("c", wire=wire)
+        items: list[Any] = [{"role": "user", "content": "Rotate it."}]
+        for step in range(6):
+            tools: Any = wire.tools_for(session)
+            reply = client.responses.create(model="m", input=items, tools=tools)
+            items += wire.message_from(reply)
+            items += wire.results_for([(each, session.handle(each)) for each in wire.calls_in(reply)])
+            if step == 3:
+                session.after_compaction()
+                items = wire.shortened_history(items[-left:], wire.tools_for(session))
+                items.append({"role": "user", "content": "Again."})
+    assert provider.refusals == []
+    assert reply.output_text == "Again."
+    assert brought(provider.requests[-1]) == ([[]] if search_tool == "tool_search" and left > 10 else [])

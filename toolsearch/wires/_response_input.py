@@ -7,7 +7,7 @@ history with a call that does not name its namespace, or names one that is not t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 from toolsearch.calls import LoadedTool, Part
@@ -20,7 +20,7 @@ from toolsearch.wires._arguments import valid_json
 from toolsearch.wires._response_items import TOOL_SEARCH, input_of, is_call
 from toolsearch.wires.shared import definitions
 
-__all__ = ["Input"]
+__all__ = ["Input", "refitted"]
 
 IMAGE_BYTES = 20_000_000  # the provider refuses a request of more than 50 MB
 _FREE = ("message", "function_call", "tool_search_call")  # items that need no id of their own
@@ -50,15 +50,7 @@ class Input:
 
     def items(self) -> list[dict[str, Any]]:
         """All items, each call in the namespace where this request has its tool."""
-        return [self._placed(item) if item.get("type") == "function_call" else item for item in self._items]
-
-    def _placed(self, call: dict[str, Any]) -> dict[str, Any]:
-        name, space = call.get("name"), call.get("namespace")
-        where = "" if name in self._listed else self._spaces.get(str(name), space)
-        if where == space or not (where or space):
-            return call
-        rest = {key: value for key, value in call.items() if key != "namespace"}
-        return {**rest, "namespace": where} if where else rest
+        return [_placed(item, self._listed, self._spaces) for item in self._items]
 
     # -- what was said and called --------------------------------------------------------------------------------
 
@@ -159,6 +151,50 @@ class Input:
                 about = f"Tools of {each.server}."
                 grouped.append({"type": "namespace", "name": space, "description": about, "tools": tools})
         return grouped
+
+
+def _placed(item: dict[str, Any], listed: Collection[str], spaces: Mapping[str, str]) -> dict[str, Any]:
+    """The item; if it is a call, in the namespace where its tool is: none if it is listed."""
+    if item.get("type") != "function_call":
+        return item
+    name, space = str(item.get("name")), item.get("namespace")
+    where = "" if name in listed else spaces.get(name, space)
+    if where == space or not (where or space):
+        return item
+    rest = {key: value for key, value in item.items() if key != "namespace"}
+    return {**rest, "namespace": where} if where else rest
+
+
+def refitted(items: Iterable[JsonObject], tools: Iterable[JsonObject]) -> list[dict[str, Any]]:
+    """The items of a history that was shortened, without what the provider refuses beside these `tools`."""
+    spaces: dict[str, str] = {}
+    listed = {tool.get("name") for tool in tools}
+    called: set[object] = set()
+    kept: list[dict[str, Any]] = []
+    for item in items:
+        kind, own = str(item.get("type")), dict(item)
+        if kind in ("additional_tools", "tool_search_output"):
+            own["tools"] = [*_still_brought(own.get("tools") or (), listed, spaces)]
+        is_lost = item.get("call_id") not in called if kind.endswith("_output") else False
+        if not (is_lost or (kind == "additional_tools" and not own["tools"])):
+            kept.append(own)
+        called.add(item.get("call_id"))
+    names = {str(name) for name in listed}
+    return [_placed(item, names, spaces) for item in kept]
+
+
+def _still_brought(
+    tools: Iterable[JsonObject], listed: Collection[object], spaces: dict[str, str], space: str = ""
+) -> Iterator[dict[str, Any]]:
+    """The tools that an item brings, without those that are listed, or that an earlier item brought."""
+    for tool in tools:
+        name = str(tool.get("name"))
+        if tool.get("type") == "namespace":
+            if inner := [*_still_brought(tool.get("tools") or (), listed, spaces, name)]:
+                yield {**tool, "tools": inner}
+        elif name not in listed and name not in spaces:
+            spaces[name] = space or name
+            yield dict(tool)
 
 
 def _content(text: str, parts: Iterable[Part]) -> str | list[dict[str, Any]]:

@@ -27,7 +27,7 @@ from toolsearch.support.text import clean
 from toolsearch.wires._arguments import valid_json
 from toolsearch.wires._native import plain_instead
 from toolsearch.wires._reading import count_in, mapping
-from toolsearch.wires._response_input import Input
+from toolsearch.wires._response_input import Input, refitted
 from toolsearch.wires._response_items import (
     TOOL_SEARCH,
     input_of,
@@ -52,6 +52,7 @@ __all__ = [
     "native",
     "reply_from",
     "results_for",
+    "shortened_history",
     "tools_for",
 ]
 
@@ -140,6 +141,15 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
             made.searched(clean(call.id))
     made.answer((clean(call.id), clean(result.content), result.parts, result.loaded) for call, result in pairs)
     return made.items()
+
+
+def shortened_history(items: Iterable[JsonObject], tools: Iterable[JsonObject]) -> list[dict[str, Any]]:
+    """Items that are left of a history, as a request with these `tools` takes them; an agent needs no such thing.
+
+    Call `session.after_compaction()` first: found tools then stand in `tools`. So no item brings them any more, and
+    their calls lose the namespace. A result whose call is gone is left out.
+    """
+    return refitted(items, tools)
 
 
 # -- for an agent ------------------------------------------------------------------------------------------------

@@ -98,21 +98,19 @@ def places_of(tools: list[JsonObject], items: list[JsonObject]) -> Iterator[tupl
 def _problems_of_places(tools: list[JsonObject], items: list[JsonObject]) -> Iterator[str]:
     """Each tool is declared once, and each call says where.
 
-    A call of a tool that the request does not have anywhere is taken: models make up names.
+    A call of a tool that is not there yet, or nowhere, is taken: models make up names.
     """
-    spaces: dict[str, set[str]] = {}
-    seen = set()
-    for name, space in places_of(tools, items):
-        if (name, space) in seen or (space == name and (name, "") in seen):
-            yield f"duplicate tool: {name!r} is declared twice"
-        seen.add((name, space))
-        spaces.setdefault(name, set()).add(space)
+    places = [*places_of(tools, items)]
+    names = [name for name, space in places if space in ("", name)]
+    for name in {name for name in names if names.count(name) > 1} | {n for n, s in places if places.count((n, s)) > 1}:
+        yield f"duplicate tool: {name!r} is declared twice"
     for place, item in enumerate(items):
         if item.get("type") != "function_call":
             continue
         name, space = item["name"], item.get("namespace") or ""
-        known = spaces.get(name, {""})
-        if space not in known:
+        now = {where for each, where in places_of(tools, items[:place]) if each == name}
+        later = {where for each, where in places if each == name} if not now else set()
+        if space not in (now or {"", *later}):
             there = f"namespace {space!r}" if space else "default namespace"
             wrong = "Unknown" if space else "Missing"
             yield f"input[{place}]: {wrong} namespace for function_call '{name}'. It does not exist in the {there}."
