@@ -1,5 +1,6 @@
 """Counting tokens offline."""
 
+import json
 import os
 import re
 import subprocess
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from toolsearch.tokens import ESTIMATE, PIECE, TokenCounter, _bounded, _pieces, counter
+from toolsearch.tokens import ESTIMATE, MEDIA_TOKENS, PIECE, TokenCounter, _bounded, _pieces, counter
 
 pytest.importorskip("tiktoken")
 pytest.importorskip("bpe_openai")
@@ -231,3 +232,43 @@ def test_a_payload_is_counted_as_the_compact_json_that_is_sent() -> None:
     """E04."""
     assert ESTIMATE.of({"a": "größe"}) == ESTIMATE.count('{"a":"größe"}') == 4
     assert ESTIMATE.of("text") == 1
+
+
+PICTURE = "iVBORw0KGgo" + "A/+0" * 250_000  # a megabyte in Base64
+IN_BLOCKS = [
+    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}},
+    {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}"}},
+    {"type": "input_image", "image_url": f"data:image/png;charset=utf-8;base64,{PICTURE}"},
+    {"inline_data": {"mime_type": "image/png", "data": PICTURE}},
+    {"inline_data": {"mime_type": "image/png", "data": b"\x89PNG" + b"\x00" * 750_000}},
+    {"type": "image", "data": PICTURE, "mimeType": "image/png"},
+    {"type": "resource", "resource": {"uri": "a:/b", "blob": PICTURE}},
+    {"role": "tool", "tool_name": "draw", "content": "", "images": [PICTURE]},
+    {"type": "input_file", "file_data": f"data:application/pdf;base64,{PICTURE}"},
+    {"type": "input_audio", "input_audio": {"data": "\n".join([PICTURE[:76]] * 900), "format": "wav"}},
+]
+
+
+@pytest.mark.parametrize("using", [EXACT, ESTIMATE], ids=lambda c: c.name)
+@pytest.mark.parametrize("block", IN_BLOCKS, ids=lambda block: "-".join(map(str, block))[:30])
+def test_E08_an_image_is_never_counted_as_text(using: TokenCounter, block: Any) -> None:
+    """E08: in every provider's form, a megabyte of data costs what an image costs."""
+    message = {"role": "user", "content": [{"type": "text", "text": "What is this?"}, block]}
+    assert MEDIA_TOKENS < using.of(message) < MEDIA_TOKENS + 100
+    assert 2 * MEDIA_TOKENS < using.of([message, message]) < 2 * MEDIA_TOKENS + 200
+    written = json.dumps(message, separators=(",", ":"), default=lambda data: PICTURE)
+    assert MEDIA_TOKENS < using.of_json(written[: len(written) // 2]) < MEDIA_TOKENS + 100, "a part of the text, too"
+
+
+@pytest.mark.parametrize("payload", [
+    {"data": "a word, and many more. " * 100}, {"text": "x" * 5_000}, {"data": "c2hvcnQ="}, ["some text " * 200],
+    {"url": "data:image/gif;base64,R0lGODlhAQABAAAAACw="}, {"type": "object", "properties": {"data": {}}},
+])  # fmt: skip
+def test_E08_siblings_text_is_counted_as_text(payload: Any) -> None:
+    for using in (EXACT, ESTIMATE):
+        assert using.of(payload) == using.count(json.dumps(payload, ensure_ascii=False, separators=(",", ":")))
+
+
+def test_E08_a_text_that_is_passed_as_text_is_counted_as_it_stands() -> None:
+    text = f"data:image/png;base64,{PICTURE[:8_000]}"
+    assert ESTIMATE.of(text) == ESTIMATE.count(text)

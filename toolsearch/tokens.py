@@ -24,7 +24,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-__all__ = ["ESTIMATE", "TokenCounter", "counter"]
+__all__ = ["ESTIMATE", "MEDIA_TOKENS", "TokenCounter", "counter"]
 
 # SHA-256 of the vocabularies as OpenAI publishes them, from tiktoken's own source.
 _SHA256 = {
@@ -33,6 +33,13 @@ _SHA256 = {
 }
 
 PIECE = 500  # characters
+MEDIA_TOKENS = 1_000  # for an image or a file; providers count these by rules of their own
+
+# An image or a file in the JSON of a request: long Base64 in an address, in a member of such a name, or in a list.
+_LONG = 1_000  # characters; what is shorter costs no more as text
+_BASE64 = rf"(?:[A-Za-z0-9+/=_-]|\\[nr]){{{_LONG},}}+"
+_MEDIA = re.compile(rf'("(?:data|blob|base64|b64_json|file_data)":"|;base64,){_BASE64}|([\[,]"){_BASE64}(?="|\Z)')
+_MAY_HOLD_MEDIA = re.compile(r';base64,|"(?:data|blob|base64|b64_json|file_data)":"|"images":\[')
 
 
 @dataclass(frozen=True)
@@ -44,18 +51,33 @@ class TokenCounter:
     count: Callable[[str], int]
 
     def of(self, payload: object) -> int:
-        """Tokens of a request, or of a part of it, as the compact JSON that is sent; text is counted as it stands."""
-        return self.count(payload if isinstance(payload, str) else _compact(payload))
+        """Tokens of a request, or of a part of it, as the compact JSON that is sent; text is counted as it stands.
+
+        An image or another file in it counts `MEDIA_TOKENS`, however large: no model reads its data as text.
+        """
+        return self.count(payload) if isinstance(payload, str) else self.of_json(_compact(payload))
+
+    def of_json(self, text: str) -> int:
+        """As `of`, for the JSON of a request, or for a part of that text."""
+        if _MAY_HOLD_MEDIA.search(text) is None:
+            return self.count(text)
+        rest, media = _MEDIA.subn(r"\1\2", text)
+        return self.count(rest) + MEDIA_TOKENS * media
 
 
 def _compact(payload: object) -> str:
     try:
-        return json.dumps(payload, ensure_ascii=False, separators=(",", ":"), default=str)
+        return json.dumps(payload, ensure_ascii=False, separators=(",", ":"), default=_shown)
     except Exception:  # keys that are no text, a circle, too deep, a value that cannot be shown
         try:
             return repr(payload)
         except Exception:
             return type(payload).__name__
+
+
+def _shown(value: object) -> str:
+    """What JSON cannot hold, as text; bytes as Base64, as clients send them."""
+    return base64.b64encode(value).decode() if isinstance(value, bytes | bytearray) else str(value)
 
 
 def _estimate(text: str) -> int:

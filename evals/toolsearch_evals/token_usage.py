@@ -42,8 +42,9 @@ class TokenMeter:
         self._counted: dict[str, int] = {}
 
     def count(self, text: str) -> int:
+        """Tokens of the JSON of a request or of a part of it; images in it count as such, not as text."""
         if text not in self._counted:
-            self._counted[text] = self.counter.count(text)
+            self._counted[text] = self.counter.of_json(text)
         return self._counted[text]
 
     def tokens(self, request: Mapping[str, Any]) -> int:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolsearch.catalog.tools import Shown
-from toolsearch.tokens import ESTIMATE, counter
+from toolsearch.tokens import ESTIMATE, MEDIA_TOKENS, counter
 from toolsearch.wires import anthropic, openai_chat
 from toolsearch_evals.data.cases import load
 from toolsearch_evals.savings.formats import FORMATS
@@ -89,3 +89,16 @@ def test_an_estimate_is_called_one() -> None:
     assert tokenizer(ESTIMATE, is_public=False) == "characters / 4 (estimate)"
     assert tokenizer(COUNTER, is_public=True) == "o200k_base"
     assert tokenizer(COUNTER, is_public=False).startswith("estimate with o200k_base")
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_E08_an_image_of_a_request_is_not_counted_as_text(name: str) -> None:
+    """E08: also where two requests differ only in what comes behind it."""
+    image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A/+0" * 250_000}}
+    said = [{"role": "user", "content": [image, {"type": "text", "text": text}]} for text in ("What is it?", "Who?")]
+    first, second = (FORMATS[name].request([TOOL], "S", [message]) for message in said)
+    meter = TokenMeter(COUNTER)
+    assert MEDIA_TOKENS < meter.tokens(first) < MEDIA_TOKENS + 200
+    used = meter.request(second, first)
+    assert MEDIA_TOKENS < used.cached < MEDIA_TOKENS + 200
+    assert 0 < used.uncached < 50

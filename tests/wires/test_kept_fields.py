@@ -1,5 +1,6 @@
 """K17: what a server wants back goes back, whole and in pieces; reasoning only where it is asked for."""
 
+import functools
 import json
 from typing import Any
 
@@ -229,3 +230,30 @@ def test_K17_kept_reasoning_stays_behind_when_the_model_changes() -> None:
     assert ("Hm." in json.dumps(same), "Hm." in json.dumps(moved)) == (True, False)
     assert "kept_for" not in json.dumps([same, moved])
     assert "Hm." in json.dumps(wire.messages_for(transcript)), "with no model named, everything goes back"
+
+
+@pytest.mark.parametrize("given", ["a function", "a method", "a partial"])
+def test_a_function_that_takes_the_arguments_of_a_request_is_a_client_too(given: str) -> None:
+    """As `litellm.completion` is; LiteLLM's own client object keeps the arguments of one request for the next."""
+    asked: list[Any] = []
+
+    def create(**request: Any) -> Any:
+        asked.append(request)
+        return reply(content="A wall.")
+
+    class Holder:
+        def ask(self, **request: Any) -> Any:
+            return create(**request)
+
+    client = {"a function": create, "a method": Holder().ask, "a partial": functools.partial(create, api_key="k")}[
+        given
+    ]
+    agent = Agent(wire.model(client, "m", stream=False), ToolSearch([look], mode="static"))
+    assert agent.run("What is there?").text == "A wall."  # type: ignore[union-attr]
+    assert asked[0]["model"] == "m"
+
+
+@pytest.mark.parametrize("client", [None, object(), openai.OpenAI, "gpt"])
+def test_what_is_no_client_is_refused(client: Any) -> None:
+    with pytest.raises(SetupError, match=r"an OpenAI or AsyncOpenAI client, or a function such as litellm\.completion"):
+        wire.model(client, "m")

@@ -10,6 +10,8 @@ For an `Agent`: `model(client, "gpt-…")`.
 
 from __future__ import annotations
 
+import functools
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
@@ -104,14 +106,22 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 
 
 def model(
-    client: ChatClient, name: str, *, stream: bool = True, keep: str | Sequence[str] = (), **options: object
+    client: ChatClient | Callable[..., object],
+    name: str,
+    *,
+    stream: bool = True,
+    keep: str | Sequence[str] = (),
+    **options: object,
 ) -> ChatModel:
     """A model for an `Agent`, asked through an `OpenAI` or `AsyncOpenAI` client; `options` go into every request.
 
+    A function that takes the arguments of `chat.completions.create` does as well, as `litellm.completion` is.
     An option that is None is left out of the request, also one of the wire's own: some servers refuse `stream_options`.
     `keep` is that of `message_from`; a conversation that moves to another model leaves behind what was kept by it.
     """
-    checks.having("client", client, "an OpenAI or AsyncOpenAI client", "chat.completions.create")
+    if not _is_function(client):
+        wanted = "an OpenAI or AsyncOpenAI client, or a function such as litellm.completion"
+        checks.having("client", client, wanted, "chat.completions.create")
     checks.text("name", name, empty=False)
     checks.flag("stream", stream)
     return ChatModel(client, name, stream, options, names_to_keep(keep))
@@ -138,13 +148,27 @@ class ChatClient(Protocol):
     def chat(self) -> HasCompletions: ...
 
 
+def _is_function(client: object) -> bool:
+    return inspect.isroutine(client) or isinstance(client, functools.partial)
+
+
+def _create(client: Any) -> Callable[..., object]:
+    create: Callable[..., object] = client if _is_function(client) else client.chat.completions.create
+    return create
+
+
 class ChatModel:
     """Asks the provider; with `stream`, its reply is shown as it comes in. An async client needs `arun`."""
 
     takes_schema = True
 
     def __init__(
-        self, client: ChatClient, name: str, stream: bool, options: JsonObject, keep: Sequence[str] = ()
+        self,
+        client: ChatClient | Callable[..., object],
+        name: str,
+        stream: bool,
+        options: JsonObject,
+        keep: Sequence[str] = (),
     ) -> None:
         self.client, self.name, self.stream, self.options, self.keep = client, name, stream, dict(options), keep
 
@@ -166,7 +190,7 @@ class ChatModel:
 
     def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:
         arguments = self.request_for(request)
-        answer = self.client.chat.completions.create(**arguments)
+        answer = _create(self.client)(**arguments)
         return read_answer(answer, self._reply, ChatPieces(self.keep) if arguments.get("stream") else None)
 
     def _reply(self, reply: object) -> Reply:

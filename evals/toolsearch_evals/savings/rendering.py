@@ -31,7 +31,7 @@ class RenderedMeter(TokenMeter):
 
     def count(self, text: str) -> int:
         if text not in self._counted:
-            self._counted[text] = text.count(MARK) + sum(map(self.counter.count, filter(None, text.split(MARK))))
+            self._counted[text] = text.count(MARK) + sum(map(self.counter.of_json, filter(None, text.split(MARK))))
         return self._counted[text]
 
     def pieces(self, request: JsonObject, write: Write = compact) -> list[str]:
