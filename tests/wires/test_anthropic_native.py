@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from anthropic import Anthropic, AsyncAnthropic, BadRequestError
 
-from toolsearch import Agent, Caller, Catalog, ToolCall, ToolSearch
+from toolsearch import Agent, Caller, Catalog, Tool, ToolCall, ToolSearch
 from toolsearch.calls import LoadedTool, NativeDelivery, ToolResult
 from toolsearch.layers import memory
 from toolsearch.testing import Failure, LoopbackProvider, assert_prefix_stable
@@ -167,25 +167,14 @@ def test_of_a_tool_that_the_caller_may_no_longer_see_the_name_stays_where_an_ans
     assert left["rotate_key"]["input_schema"]["properties"] == {}
 
 
-def test_a_tool_that_cannot_be_expressed_is_neither_declared_nor_referred_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    from toolsearch.errors import NotExportable
-    from toolsearch.wires import _message_blocks
-
-    export = _message_blocks.exported
-
-    def exported(schema: Any, target: Any) -> Any:
-        if "unspeakable" in schema.get("properties", {}):
-            raise NotExportable("no")
-        return export(schema, target)
-
-    monkeypatch.setattr(_message_blocks, "exported", exported)
-    bad = {"type": "object", "properties": {"unspeakable": {"type": "string"}}}
-    tools = [tool("rotate_key", input_schema=bad), tool("send_mail")]
+def test_a_tool_that_cannot_be_expressed_is_neither_declared_nor_referred_to() -> None:
+    """One that was made by hand, past the catalog's checks."""
+    bad = Tool(id="rotate_key", name="rotate_key", description="Rotate key.", input_schema={"type": "array"})
     with LoopbackProvider([[FIND], "Done."]) as provider:
-        Agent(model(provider.url), search(tools)).run("?")
+        Agent(model(provider.url), search([bad, tool("send_mail")])).run("?")
     assert provider.refusals == []
     assert "rotate_key" not in [each["name"] for each in provider.requests[0]["tools"]]
-    loaded = LoadedTool("rotate_key", "rotate_key", "Rotate.", bad)
+    loaded = LoadedTool("rotate_key", "rotate_key", "Rotate key.", bad.input_schema)
     result = ToolResult("s1", "search_tools", "ok", "Loaded 1 tool.", loaded=(loaded,))
     (message,) = wire.results_for([(ToolCall("s1", "search_tools"), result)])
     assert message["content"][0]["content"] == "Loaded 1 tool."
