@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from toolsearch.calls import ToolCall
+from toolsearch.calls import NativeDelivery, ToolCall
+from toolsearch.catalog.tools import shown_of
 from toolsearch.events import Answers, CallModel, ModelReplied, Reply, TextDelta, UserSaid
 from toolsearch.support.text import clean, clean_json
 from toolsearch.testing import BrokenPromise, check_wire
@@ -421,3 +422,55 @@ class NeverCalling(Answering):
 def test_what_a_model_breaks_is_named(model: Any, promise: str) -> None:
     with pytest.raises(BrokenPromise, match=promise):
         prove(Plain(), model=model)
+
+
+# -- native delivery -------------------------------------------------------------------------------------------------
+
+
+class Native(Plain):
+    """Brings found tools by value."""
+
+    native = NativeDelivery()
+
+    def tools_for(self, session: Any) -> Any:
+        return [self.define(shown) for shown in session.tools() if not shown.delivered]
+
+    def define(self, shown: Any) -> Any:
+        about = clean(shown.tool.description or shown.tool.fallback_description)
+        return {"tool": shown.name, "about": about, "arguments": shown.tool.input_schema}
+
+    def results_for(self, answered: Any) -> Any:
+        pairs = list(answered)
+        brought = [self.define(shown_of(loaded)) for _, result in pairs for loaded in result.loaded]
+        return [*super().results_for(pairs), *([{"by": "tool", "brings": brought}] if brought else [])]
+
+
+class Changing(Native):
+    tools_for = Plain.tools_for
+
+
+class Silent(Native):
+    def results_for(self, answered: Any) -> Any:
+        return Plain.results_for(self, answered)
+
+
+class Hiding(Native):
+    def tools_for(self, session: Any) -> Any:
+        return [self.define(shown) for shown in session.tools() if session.mode != "native" or shown.built_in]
+
+
+def test_a_wire_that_delivers_natively_passes() -> None:
+    prove(Native())
+
+
+@pytest.mark.parametrize(
+    ("wire", "promise"),
+    [
+        (Changing(), "a search changes the tools of a request"),
+        (Silent(), "results_for neither brings nor names the found tools"),
+        (Hiding(), "a tool that no message brings is not listed"),
+    ],
+)
+def test_a_wire_that_does_not_deliver_what_it_promises_is_named(wire: Any, promise: str) -> None:
+    with pytest.raises(BrokenPromise, match=promise):
+        prove(wire)

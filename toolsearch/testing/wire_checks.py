@@ -8,10 +8,10 @@ import json
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from toolsearch import Session, ToolSearch
-from toolsearch.calls import ImagePart, Status, TextPart, ToolCall, ToolResult
+from toolsearch.calls import ImagePart, Status, TextPart, ToolCall, ToolResult, native_of
 from toolsearch.calls.parts import text_of_parts
 from toolsearch.events.facts import Reply, TextDelta, UserSaid
 from toolsearch.events.requests import CallModel, Finished
@@ -84,6 +84,7 @@ def check_wire(
         _keeps_what_was_said(wire, reply_with_calls, reply_with_text)
         _survives(wire, reply_with_calls, reply_with_text)
         _carries_results(wire)
+        _delivers_natively(wire)
         if model is not None:
             _answers_an_agent(model, reply_with_calls, reply_with_text, requests)
 
@@ -104,9 +105,9 @@ def _are(kind: type, values: object) -> bool:
     return isinstance(values, list | tuple) and all(isinstance(each, kind) for each in values)
 
 
-def _search() -> tuple[ToolSearch, list[str]]:
+def _search(mode: Literal["append", "native"] = "append") -> tuple[ToolSearch, list[str]]:
     index = FixedIndex({})
-    search = ToolSearch(_TOOLS, index=index, mode="append", results=50)
+    search = ToolSearch(_TOOLS, index=index, mode=mode, results=50)
     ids = [tool.id for tool in search.catalog]
     index.answers |= {"first": ids[:1], "all": ids[1:]}
     return search, ids
@@ -280,6 +281,32 @@ def _carries_results(wire: Wire) -> None:
             messages = wire.results_for([(ToolCall("c", "look"), ToolResult("c", "look", "ok", content))])
         see = f"the result {shown(content)}"
         require(is_sendable(messages), "results_for gives what cannot be sent, for hostile texts", see)
+
+
+def _delivers_natively(wire: Wire) -> None:
+    """Where the wire says that it does: a result brings what a search found, and the tools keep their bytes."""
+    if native_of(wire) is None:
+        return
+    search, _ = _search("native")
+    session = search.session(wire=wire)
+    before = wire.tools_for(session)
+    calls = [ToolCall(query, "search_tools", {"queries": [query]}) for query in ("first", "all")]
+    answered = [(call, session.handle(call)) for call in calls]
+    messages = _steady("results_for", wire.results_for, answered)
+    see = f"mode='native', two searches, results_for of both: {shown(messages)}"
+    require(is_sendable(messages), "results_for gives what cannot be sent, for results that bring tools", see)
+    told = [*_texts(messages)]
+    lost = [loaded.name for _, result in answered for loaded in result.loaded if loaded.name not in told]
+    require(not lost, f"results_for neither brings nor names the found tools {lost}", see)
+    after = wire.tools_for(session)
+    see = f"mode='native', tools_for(session) before a search, and after: {shown(after)}"
+    require(
+        json.dumps(before) == json.dumps(after), "in the mode 'native' a search changes the tools of a request", see
+    )
+    session.after_compaction()
+    listed = [*_texts(wire.tools_for(session))]
+    see = "mode='native', two searches, session.after_compaction(), tools_for(session)"
+    require(all(shown.name in listed for shown in session.tools()), "a tool that no message brings is not listed", see)
 
 
 # -- a model -----------------------------------------------------------------------------------------------------
