@@ -9,9 +9,9 @@ import asyncio
 import os
 
 from anthropic import AsyncAnthropic
-from scripted_server import serve
 
 from toolsearch import Catalog, ToolSearch
+from toolsearch.testing import LoopbackProvider
 from toolsearch.wires import anthropic as wire
 
 TASK = "How is the weather in Oslo and in Rome?"
@@ -66,8 +66,8 @@ async def main() -> None:
             await loop(client, os.environ.get("ANTHROPIC_MODEL", "claude-sonnet-4-5"))
     else:
         print("ANTHROPIC_API_KEY is not set: a scripted model answers.")
-        with serve(SCRIPT) as address:
-            async with AsyncAnthropic(base_url=address, api_key="none") as client:
+        with LoopbackProvider(SCRIPT) as provider:
+            async with AsyncAnthropic(base_url=provider.url, api_key="none") as client:
                 await loop(client, "scripted")
 
 

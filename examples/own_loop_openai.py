@@ -9,10 +9,10 @@ import os
 from typing import Any
 
 from openai import OpenAI
-from scripted_server import serve
 
 import toolsearch_datasets
 from toolsearch import Catalog, Tool, ToolContext, ToolSearch
+from toolsearch.testing import LoopbackProvider
 from toolsearch.tokens import counter
 from toolsearch.wires import openai_chat as wire
 
@@ -60,5 +60,5 @@ if __name__ == "__main__":
         loop(OpenAI(), os.environ.get("OPENAI_MODEL", "gpt-5-mini"))
     else:
         print("OPENAI_API_KEY is not set: a scripted model answers.\n")
-        with serve(SCRIPT) as address:
-            loop(OpenAI(base_url=f"{address}/v1", api_key="none"), "scripted")
+        with LoopbackProvider(SCRIPT) as provider:
+            loop(OpenAI(base_url=provider.url, api_key="none"), "scripted")

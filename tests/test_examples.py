@@ -107,7 +107,6 @@ SHOWN = {
         "draft: user: 'Paint the fence, please.' needs []",
         "keyword, append: loads 100% of 3 needed tools\nkeyword, bridge: ",
     ],
-    "scripted_server": [],  # a part of the others
     "framework_tools": [],  # a part of those with_…, which tests/frameworks/test_framework_examples.py runs
 }
 

@@ -57,7 +57,7 @@ FORMS: Mapping[str, Form] = {
 
 
 class LoopbackProvider:
-    """A provider on 127.0.0.1 that speaks every format there is a wire for. Use it with `with`.
+    """A provider on 127.0.0.1 that speaks every format there is a wire for. Use it with `with`, or `start` and `close`.
 
     `url` is the address for any client (`base_url`; `host` of Ollama's). Each request is answered by the next step of
     `script`, in the format that the request's path asks for. A step is
@@ -97,16 +97,23 @@ class LoopbackProvider:
     def url(self) -> str:
         return f"http://127.0.0.1:{self._server.server_address[1]}"
 
-    def __enter__(self) -> LoopbackProvider:
+    def start(self) -> LoopbackProvider:
+        """Begins to answer, until `close`, as `with` does."""
         self._thread.start()
         return self
+
+    def close(self) -> None:
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+    def __enter__(self) -> LoopbackProvider:
+        return self.start()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        self.close()
 
     def tool_names(self) -> list[list[str]]:
         """The names of the tools of each request so far."""
