@@ -38,6 +38,22 @@ SHOWN = {
         '-> ok: {"city": "Rome", "celsius": 17}',
         "It is 4 °C in Oslo and 17 °C in Rome.",
     ],
+    "own_loop_gemini": [
+        "GEMINI_API_KEY is not set",
+        "request: search_tools\n",
+        "ok: Loaded",
+        "_3d_print",
+        'ok: {"location": "Oslo"',
+        "  3d_print {'what': 'umbrella'}\n  ok: printing: umbrella\n",
+        "Your umbrella is being printed.",
+    ],
+    "own_loop_ollama": [
+        "OLLAMA_MODEL is not set",
+        "request: search_tools\n",
+        'ok: {"location": "Oslo"',
+        "Tomorrow it rains in Oslo, 4 to 7 °C.",
+        "piece by piece: Tomorrow it rains in| Oslo, 4 to 7 °C.",
+    ],
     "catalog_from_everything": [
         "Catalog(7 tools",
         "post/send_mail   action",

@@ -566,6 +566,17 @@ def test_a_reply_of_another_provider_is_translated_and_its_first_call_is_signed(
     assert provider_rules.refusal({"contents": sent}) == ""
 
 
+def test_a_call_of_a_model_that_does_not_sign_is_signed_for_one_that_does() -> None:
+    """The conversation may move to a newer model of Gemini."""
+    older, newer = (wire.reply_from(candidate({"text": "Hm."}, {**call(), **more}, call("b"))) for more in (
+        {}, {"thoughtSignature": "c2ln"}))  # fmt: skip
+    for reply, wanted in ((older, b"skip_thought_signature_validator"), (newer, b"sig")):
+        judged = tuple(JudgedCall(each.id, each.name, each.arguments) for each in reply.calls)
+        contents = wire.messages_for([UserSaid("?"), ModelReplied("Hm.", judged, raw=reply.raw, wire=reply.wire)])
+        _, first, second = contents[1]["parts"]
+        assert (base64.b64decode(first["thought_signature"]), "thought_signature" in second) == (wanted, False)
+
+
 def test_a_reply_of_gemini_is_translated_to_another_provider() -> None:
     reply = wire.reply_from(candidate({"text": "Hm."}, {**call("_3d_print", {"a": 1}), "thoughtSignature": "c2ln"}))
     judged = tuple(JudgedCall(each.id, each.name, each.arguments) for each in reply.calls)

@@ -9,7 +9,7 @@ from toolsearch.calls import Part
 from toolsearch.calls.parts import shown_image
 from toolsearch.events.facts import Answers, Message, ModelReplied, UserSaid
 from toolsearch.support.text import clean
-from toolsearch.wires._gemini_parts import call_part
+from toolsearch.wires._gemini_parts import call_part, signed
 from toolsearch.wires._user_parts import image_in, text_in
 
 __all__ = ["contents_for", "results_of"]
@@ -49,15 +49,17 @@ def contents_for(transcript: Iterable[Message], wire: str) -> list[dict[str, Any
 def _assistant(reply: ModelReplied, wire: str) -> list[dict[str, Any]]:
     if reply.wire == wire and isinstance(reply.raw, Mapping):
         ids = iter(call.id for call in reply.calls)  # the session replaces an id that an earlier call has
-        return [
-            {**part, "function_call": {**call, "id": next(ids, call.get("id"))}}
-            if isinstance(call := part.get("function_call"), Mapping)
-            else dict(part)
-            for part in reply.raw.get("parts") or []
-        ]
+        return signed(
+            [
+                {**part, "function_call": {**call, "id": next(ids, call.get("id"))}}
+                if isinstance(call := part.get("function_call"), Mapping)
+                else dict(part)
+                for part in reply.raw.get("parts") or []
+            ]
+        )
     said = [{"text": reply.text}] if reply.text.strip() else []
-    calls = [call_part(c.id, c.name, c.arguments, is_first=not place) for place, c in enumerate(reply.calls)]
-    return [*said, *calls] or [{"text": "(no answer)"}]
+    calls = [call_part(call.id, call.name, call.arguments) for call in reply.calls]
+    return signed([*said, *calls]) or [{"text": "(no answer)"}]
 
 
 def _said(message: UserSaid) -> list[dict[str, Any]]:

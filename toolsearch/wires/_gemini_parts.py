@@ -17,13 +17,13 @@ from toolsearch.wires._arguments import arguments_object
 from toolsearch.wires._reading import mapping
 from toolsearch.wires.shared import fields_of
 
-__all__ = ["call_part", "in_snake_case", "meant_name", "parts_in", "plain_reply", "sent_name"]
+__all__ = ["call_part", "in_snake_case", "meant_name", "parts_in", "plain_reply", "sent_name", "signed"]
 
 _CAPITAL = re.compile(r"(?<=[a-z0-9])[A-Z]")
 _NO_FIRST = re.compile(r"_*[0-9-]")
-# A model that signs its calls wants a signature with each first call; the provider documents this one for calls that
-# another model has made.
-_ANOTHER_MODEL = base64.b64encode(b"skip_thought_signature_validator").decode()
+# A model that signs its calls wants a signature with each first call. The provider documents this one for calls of a
+# model that does not sign: another provider's, or an older one.
+_NOT_SIGNED = base64.b64encode(b"skip_thought_signature_validator").decode()
 
 
 def sent_name(name: object) -> str:
@@ -96,7 +96,14 @@ def _calls_apart(part: dict[str, Any]) -> list[dict[str, Any]]:
     return [{**part, "function_call": {"id": call.get("id"), **first}}, *({"function_call": each} for each in rest)]
 
 
-def call_part(call_id: str, name: str, arguments: object, *, is_first: bool) -> dict[str, Any]:
+def call_part(call_id: str, name: str, arguments: object) -> dict[str, Any]:
     """A call that another model has made."""
-    made = {"id": clean(call_id), "name": sent_name(name), "args": arguments_object(arguments)}
-    return {"function_call": made, **({"thought_signature": _ANOTHER_MODEL} if is_first else {})}
+    return {"function_call": {"id": clean(call_id), "name": sent_name(name), "args": arguments_object(arguments)}}
+
+
+def signed(parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The parts with a signature for their first call, where the model that made it does not sign."""
+    first = next((place for place, part in enumerate(parts) if "function_call" in part), None)
+    if first is not None and not parts[first].get("thought_signature"):
+        parts[first] = {**parts[first], "thought_signature": _NOT_SIGNED}
+    return parts
