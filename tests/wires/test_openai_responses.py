@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from openai.types.responses import Response
 
-from toolsearch import Catalog, ImagePart, ReplyError, SetupError, TextPart, ToolCall, ToolResult, ToolSearch
+from toolsearch import Agent, Catalog, ImagePart, ReplyError, SetupError, TextPart, ToolCall, ToolResult, ToolSearch
 from toolsearch.calls.parts import text_of_parts
 from toolsearch.events.facts import Answers, JudgedCall, Message, ModelReplied, Note, TextDelta, ToolReturned, UserSaid
 from toolsearch.events.requests import CallModel
-from toolsearch.testing import check_wire
+from toolsearch.testing import ScriptedModel, check_wire
 from toolsearch.wires import openai_responses as wire
 from toolsearch.wires._response_pieces import ResponsePieces
 
@@ -312,6 +312,43 @@ def test_a_reply_that_breaks_off_has_what_came_of_it(at: int | None) -> None:
     assert (wire.reply_from(reply).text, wire.reply_from(reply).stop) == ("Half an answ", "broken off")
     reply, _ = put_together(CREATED, spoken("I can", "refusal"))
     assert wire.reply_from(reply).text == "I can"
+
+
+@pytest.mark.parametrize("stop", ["max_output_tokens", "content_filter", None])
+def test_J01_in_an_agent_a_call_that_a_reply_was_cut_in_does_not_run(stop: str | None) -> None:
+    """J01: the calls before it run; so for a stream that breaks off in the middle of one."""
+    ran: list[Any] = []
+    purge = {"name": "purge", "description": "Purge.", "kind": "action", "run": lambda **given: ran.append(given)}
+    begins = {**CALL_BEGINS, "item": function_call("b", "purge", "")}
+    first = {"type": "response.output_item.done", "output_index": 0, "item": function_call("a", "purge")}
+    end = {"type": "response.incomplete", "response": {"status": "incomplete", "incomplete_details": {"reason": stop}}}
+    reply, _ = put_together(CREATED, first, begins, written('{"folder": "x'), *([end] if stop else []))
+    search = ToolSearch([purge], mode="static")
+    agent = Agent(ScriptedModel(wire.reply_from(reply), "Sorry."), search, actions="run")
+    agent.run("Purge it", conversation_id="s")
+    assert ran == [{}]
+    answers = [fact for fact in agent.conversation("s").journal if isinstance(fact, ToolReturned)]
+    assert {fact.call_id: fact.status for fact in answers} == {"a": "ok", "b": "invalid_arguments"}
+
+
+def test_K27_the_work_of_a_stream_grows_with_its_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """K27: characters that are read, not seconds."""
+    real, read = json.loads, [0]
+
+    def counted(text: str, **options: Any) -> Any:
+        read[0] += len(text)
+        return real(text, **options)
+
+    monkeypatch.setattr(json, "loads", counted)
+    work = []
+    for count in (1_000, 4_000):
+        read[0] = 0
+        texts = ['{"x":"', *[f"{n:022}" for n in range(count)], '"}']
+        reply, _ = put_together(CREATED, CALL_BEGINS, *map(written, texts))
+        assert wire.calls_in(reply)[0].arguments == "".join(texts)
+        work.append(read[0] / len("".join(texts)))
+    assert max(work) <= 8
+    assert work[1] <= work[0] + 1
 
 
 def test_arguments_that_come_whole_at_their_end_are_not_doubled() -> None:
