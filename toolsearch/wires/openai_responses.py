@@ -221,7 +221,7 @@ class ResponsesModel:
         if self.stream:
             arguments["stream"] = True
         arguments |= options
-        own = options.get("tools") or []
+        own: Any = options.get("tools") or []
         tools = [
             *(own if request.purpose == "chat" else []),
             *definitions(listed, definition if delivers else _function),
