@@ -14,7 +14,7 @@ from toolsearch import Agent, Approve, CallModel, Catalog, Finished, Paused, Too
 from toolsearch.calls import LoadedTool
 from toolsearch.catalog.tools import Shown, Tool
 from toolsearch.events.facts import Answers, JudgedCall, ModelReplied, ToolReturned, UserSaid
-from toolsearch.layers import memory, structured
+from toolsearch.layers import history, memory, structured
 from toolsearch.protocols import ModelSteps
 from toolsearch.stores import SqliteStore
 from toolsearch.testing import Failure, LoopbackProvider, assert_prefix_stable
@@ -488,7 +488,7 @@ def test_a_structured_answer_is_asked_for_and_read() -> None:
 
 
 @searches
-@pytest.mark.parametrize("left", range(2, 12))
+@pytest.mark.parametrize("left", [2, 3, 5, 7, 8, 11])
 def test_a_history_that_a_loop_of_ones_own_shortened_is_taken(search_tool: str, left: int) -> None:
     """However much is left of it: between a call and its result, between a tool and its call."""
     script = [search_for("rotate key", "s1", search_tool), [("c1", "rotate_key", {}), ("c2", "list_keys", {})],
@@ -509,3 +509,27 @@ def test_a_history_that_a_loop_of_ones_own_shortened_is_taken(search_tool: str, 
     assert provider.refusals == []
     assert reply.output_text == "Again."
     assert brought(provider.requests[-1]) == ([[]] if search_tool == "tool_search" and left > 10 else [])
+
+
+@searches
+@pytest.mark.parametrize("bound", [2, 3, 5])
+@pytest.mark.parametrize("summarize", [False, True])
+def test_a_conversation_that_is_compacted_again_and_again_is_never_refused(
+    search_tool: str, bound: int, summarize: bool
+) -> None:
+    """Wherever the cut falls: each tool is declared in one place, and its calls name that place."""
+
+    def step(body: Any) -> Any:
+        number = len(provider.replies)
+        if not body.get("tools"):
+            return "A summary."
+        wanted = [search_for("rotate key", f"s{number}", search_tool), [(f"c{number}", "rotate_key", {})],
+                  [(f"d{number}", "send_mail", {})], [(f"e{number}", "send_mail", {})], "Ok."]  # fmt: skip
+        return wanted[number % 5]
+
+    with LoopbackProvider([step] * 60) as provider:
+        layers = [history(messages=bound, summarize=summarize)]
+        agent = Agent(model_for(provider), made(search_tool), layers=layers, actions="run")
+        for turn in range(6):
+            assert isinstance(run(agent, f"Turn {turn}."), Finished)
+    assert provider.refusals == []
