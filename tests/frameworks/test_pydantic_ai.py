@@ -14,7 +14,7 @@ from pydantic_ai.models.function import FunctionModel
 from pydantic_ai.tools import ToolDefinition
 from pydantic_ai.toolsets import WrapperToolset
 
-from toolsearch import Caller, StateError, ToolSearch, tool
+from toolsearch import Caller, ImagePart, StateError, ToolSearch, open_index, tool
 from toolsearch.frameworks import tools_from
 from toolsearch.frameworks.pydantic_ai import SearchToolset, searched_by
 
@@ -104,6 +104,23 @@ def test_the_strategy_takes_turns_between_queries_and_keeps_one_index_for_the_sa
     assert strategy(None, ["e-mail", "weather"], tools) == ["post_mail", "rain", "read_mail"]  # type: ignore[arg-type]
     assert strategy(None, ["paint the fence"], list(tools)) == []  # type: ignore[arg-type]
     assert strategy(None, ["e-mail"], tools[1:]) == ["read_mail"]  # type: ignore[arg-type]
+
+
+def test_the_strategy_makes_an_index_for_each_set_of_tools() -> None:
+    """Users of different roles have different tools, and an index belongs to one set of them."""
+    made: list[Any] = []
+
+    def index() -> Any:
+        made.append(open_index("keyword"))
+        return made[-1]
+
+    strategy: Any = searched_by(index)
+    mail = [ToolDefinition(name="post_mail", description="Send an e-mail.")]
+    rain = [ToolDefinition(name="rain", description="Weather of a city.")]
+    for _ in range(2):
+        assert strategy(None, ["e-mail", "weather"], mail) == ["post_mail"]
+        assert strategy(None, ["e-mail", "weather"], rain) == ["rain"]
+    assert len(made) == 2
 
 
 def secret_search(mode: str) -> ToolSearch:
@@ -310,6 +327,40 @@ def test_metadata_of_other_tools_in_the_history_is_left_alone() -> None:
     script = Script([("note", {"text": "x"})], "Done.")
     agent = Agent(script.model, tools=[note], toolsets=[SearchToolset(made_search())])
     assert ran(agent, "Note it.").output == "Done."
+
+
+def test_an_image_comes_as_an_image() -> None:
+    def draw(what: str) -> Any:
+        """Draw a picture."""
+        return [ImagePart(b"GIF89a", "image/gif")]
+
+    script = Script([("draw", {"what": "a cat"})], "Done.")
+    run = ran(Agent(script.model, toolsets=[SearchToolset(ToolSearch([draw], mode="static"))]), "Draw.")
+    parts = [part for message in run.new_messages() for part in message.parts]
+    (told,) = [part.content for part in parts if part.part_kind == "user-prompt" and part.content != "Draw."]
+    assert (told[0].data, told[0].media_type) == (b"GIF89a", "image/gif")
+
+
+def test_tools_of_one_name_are_found_under_the_names_that_the_agent_has() -> None:
+    def made(server: str) -> Any:
+        definition = {"name": "create_issue", "description": f"Open an issue in {server}.", "server": server}
+        return tool(definition, run=lambda: f"made in {server}")
+
+    search = ToolSearch([made("github"), made("jira")], index="keyword", mode="static")
+    names: dict[str, str] = {}
+
+    async def noted(ctx: Any) -> None:
+        names.update({shown.tool.id: shown.name for shown in toolset.session(ctx).tools()})
+
+    toolset = SearchToolset(search)
+    script = Script([("search_tools", {"queries": ["issue in jira"]})], "Done.")
+    agent = Agent(
+        script.model, toolsets=[toolset.defer_loading()],
+        capabilities=[PydanticToolSearch(strategy=searched_by(search, limit=1))],
+    )  # fmt: skip
+    agent.instructions(noted)  # type: ignore[arg-type]
+    ran(agent, "Open one.")
+    assert script.shown[1] == [names["jira/create_issue"], "search_tools"]
 
 
 def test_native_delivery_over_a_catalog_of_ours() -> None:
