@@ -145,6 +145,7 @@ def test_an_error_has_the_status_of_the_script() -> None:
 @pytest.mark.parametrize(
     ("path", "body", "status"),
     [("/v2/nothing", b"{}", 404), ("/chat/completions", b"[]", 400), ("/chat/completions", b"{", 400),
+     ("/messages", b'{"max_tokens": NaN, "messages": []}', 400), ("/messages", b'{"system": "\\ud800"}', 400),
      ("/messages", b'{"messages": 3, "max_tokens": 1}', 400)],
 )  # fmt: skip
 def test_what_is_no_request_is_answered_with_an_error(path: str, body: bytes, status: int) -> None:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 from urllib.parse import urlsplit
 
 from toolsearch.events.facts import Usage
@@ -151,12 +151,9 @@ class LoopbackProvider:
         if form is None:
             return _Answer(404, json.dumps({"error": {"message": f"there is no {path}", "type": "not_found_error"}}))
         with self._lock:
-            try:
-                body = json.loads(data)
-            except ValueError:
-                body = None
+            body = _strict_json(data)
             if not isinstance(body, dict):
-                return self._refuse(form, "the body is no JSON object")
+                return self._refuse(form, "the body is no JSON object in valid UTF-8")
             self.requests.append(body)
             self.headers.append(headers)
             if reason := _reason(form, body, headers):
@@ -195,6 +192,21 @@ class _Answer:
     ) -> None:
         self.status, self.body = status, body
         self.headers = {"Content-Type": media_type, "Connection": "close", **(headers or {})}
+
+
+def _strict_json(data: bytes) -> object:
+    """The JSON; None for what is none: NaN and lone surrogates, which Python would write, are not."""
+    try:
+        text = data.decode("utf-8")
+        value: object = json.loads(text, parse_constant=_refuse_constant)
+        json.dumps(value, ensure_ascii=False).encode("utf-8")
+    except ValueError:
+        return None
+    return value
+
+
+def _refuse_constant(constant: str) -> NoReturn:
+    raise ValueError(f"{constant} is no JSON")
 
 
 def _reason(form: Form, body: JsonObject, headers: Mapping[str, str]) -> str:
