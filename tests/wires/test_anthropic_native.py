@@ -10,7 +10,7 @@ from anthropic import Anthropic, AsyncAnthropic, BadRequestError
 
 from toolsearch import Agent, Caller, Catalog, Tool, ToolCall, ToolSearch
 from toolsearch.calls import LoadedTool, NativeDelivery, ToolResult
-from toolsearch.layers import memory
+from toolsearch.layers import history, memory
 from toolsearch.testing import Failure, LoopbackProvider, assert_prefix_stable
 from toolsearch.wires import anthropic as wire
 
@@ -284,6 +284,58 @@ def test_a_model_can_be_told_to_do_without() -> None:
         agent.run("Leak!", conversation_id="c")
     assert agent.conversation("c").session.why() == "append: the wire 'MessagesModel' cannot deliver natively"
     assert provider.tool_names()[-1] == ["search_tools", "rotate_key"]
+
+
+# -- histories that are cut ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bound", [2, 3, 5])
+@pytest.mark.parametrize("summarize", [False, True])
+@pytest.mark.parametrize("additions", [False, True], ids=["by reference", "by value"])
+def test_a_conversation_that_is_compacted_again_and_again_is_never_refused(
+    bound: int, summarize: bool, additions: bool
+) -> None:
+    """Wherever the cut falls: each tool is declared or brought in one place, and nothing refers to what is not."""
+
+    def step(body: Any) -> Any:
+        number = len(provider.replies)
+        if not body.get("tools"):
+            return "A summary."
+        wanted = [[(f"s{number}", *FIND[1:])], [(f"c{number}", *USE[1:])], [(f"d{number}", "send_mail", {"what": "x"})],
+                  [(f"e{number}", "send_mail", {"what": "x"})], "Ok."]  # fmt: skip
+        return wanted[number % 5]
+
+    with LoopbackProvider([step] * 60) as provider:
+        layers = [history(messages=bound, summarize=summarize)]
+        agent = Agent(model(provider.url, additions=additions), search(), layers=layers)
+        for turn in range(6):
+            assert agent.run(f"Turn {turn}.", conversation_id="c").text == "Ok."  # type: ignore[union-attr]
+    assert provider.refusals == []
+
+
+@pytest.mark.parametrize("additions", [False, True], ids=["by reference", "by value"])
+@pytest.mark.parametrize("start", [2, 4, 6])
+def test_a_history_that_a_loop_of_ones_own_shortened_is_taken(start: int, additions: bool) -> None:
+    """It begins with a later message of the user; the session is told, and lists what was found from then on."""
+    with LoopbackProvider() as provider:
+        client = Anthropic(api_key="none", base_url=provider.url, max_retries=0)
+        session = search().session(wire=model(provider.url, additions=additions))
+        messages: list[Any] = []
+        for number, calls in enumerate(([FIND], [USE], [FIND_MORE, ("c9", *USE[1:])], [USE_MORE])):
+            wire.tools_for(session)
+            asked = [ToolCall(f"{call_id}_{number}", name, given) for call_id, name, given in calls]
+            said = [{"type": "tool_use", "id": c.id, "name": c.name, "input": c.arguments} for c in asked]
+            answered = [(call, session.handle(call)) for call in asked]
+            messages += [{"role": "user", "content": "Go on."}, {"role": "assistant", "content": said}]
+            messages += [*wire.results_for(answered, additions=additions), {"role": "assistant", "content": "Ok."}]
+        places = [n for n, message in enumerate(messages) if message["content"] == "Go on."]
+        messages = [each for each in messages[places[start // 2] :] if each["role"] != "system"]
+        session.after_compaction()
+        messages.append({"role": "user", "content": "And now?"})
+        tools: Any = wire.tools_for(session)
+        betas = list(wire.BETAS)
+        client.beta.messages.create(model="m", max_tokens=9, messages=messages, tools=tools, betas=betas)
+    assert provider.refusals == []
 
 
 # -- falling back ----------------------------------------------------------------------------------------------------
