@@ -372,7 +372,13 @@ def test_J50_what_the_provider_refuses_goes_on_as_append_and_why_says_so(way: st
 
 @pytest.mark.parametrize("way", ["whole", "streamed async"])
 @pytest.mark.parametrize(
-    "failure", [Failure(400, "max_tokens: too large"), Failure(401, "defer_loading needs a key")], ids=["400", "401"]
+    "failure",
+    [
+        Failure(400, "max_tokens: too large"),
+        Failure(400, "tools.deferred_payment.custom.input_schema: invalid"),
+        Failure(401, "defer_loading needs a key"),
+    ],
+    ids=["400", "400 of a tool", "401"],
 )
 def test_another_error_is_raised_as_it_is(way: str, failure: Failure) -> None:
     with LoopbackProvider([failure]) as provider:

@@ -63,7 +63,7 @@ ADDITIONS = NativeDelivery(with_messages=True)
 
 # What a provider names that does not know native delivery: an older model, or another host of them.
 _NATIVE_WORDS = re.compile(
-    r"defer_loading|deferred|tool_reference|tool_addition|tool_definition|anthropic-beta", re.IGNORECASE
+    r"defer_loading|deferred tools?\b|tool_reference|tool_addition|tool_definition|anthropic-beta", re.IGNORECASE
 )
 
 
