@@ -76,6 +76,7 @@ ALONE = {
         "_message_blocks",
         "_message_cache",
         "_response_input",
+        "_response_reasoning",
         "_native",
         "_message_replies",
     },

@@ -199,6 +199,37 @@ def test_a_transcript_becomes_the_input_of_a_request() -> None:
     ]
 
 
+def test_what_a_user_sent_in_the_format_of_another_provider_is_translated() -> None:
+    data = "data:image/png;base64,iVBORw0KGgo="
+    parts = (
+        {"type": "input_file", "file_id": "f"},
+        {"type": "image_url", "image_url": {"url": data}},
+        {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}},
+        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "iVBORw0KGgo="}},
+        {"type": "text", "text": "And?"},
+        {"type": "document", "source": {}},
+    )
+    (sent,) = wire.messages_for([UserSaid("What?", parts)])
+    assert sent["content"] == [
+        {"type": "input_text", "text": "What?"},
+        {"type": "input_file", "file_id": "f"},
+        {"type": "input_image", "image_url": data},
+        {"type": "input_image", "image_url": "https://example.org/a.png"},
+        {"type": "input_image", "image_url": data},
+        {"type": "input_text", "text": "And?"},
+        {"type": "input_text", "text": "[document, not shown]"},
+    ]
+
+
+def test_a_call_of_a_custom_tool_has_a_result_in_an_agent_and_an_id_stands_once() -> None:
+    """The provider refuses a call without its result, and two items of one id."""
+    custom = {"type": "custom_tool_call", "id": "ct_1", "call_id": "c9", "name": "sketch", "input": "now"}
+    raw = [custom, said("One.", id="msg_1")]
+    items = wire.messages_for([ModelReplied("One.", raw=raw, wire="openai_responses")] * 2)
+    assert [item["type"] for item in items[:3]] == ["custom_tool_call", "custom_tool_call_output", "message"]
+    assert [item.get("id") for item in items if item["type"] == "message"] == ["msg_1", None]
+
+
 # -- what a reply says -----------------------------------------------------------------------------------------------
 
 

@@ -533,3 +533,50 @@ def test_a_conversation_that_is_compacted_again_and_again_is_never_refused(
         for turn in range(6):
             assert isinstance(run(agent, f"Turn {turn}."), Finished)
     assert provider.refusals == []
+
+
+class Particular(LoopbackProvider):
+    """A provider that refuses requests with a word in them."""
+
+    def __init__(self, word: str, told: str) -> None:
+        super().__init__()
+        self.word, self.told = word, told
+
+    def step(self, body: Any) -> Any:
+        if self.word not in json.dumps(body):
+            return super().step(body)
+        self.refusals.append(self.told)
+        return Failure(400, self.told)
+
+
+@ways
+def test_a_model_that_does_not_reason_is_asked_again_without_encrypted_reasoning(way: str) -> None:
+    told = "Encrypted content is not supported with this model."
+    with Particular("reasoning.encrypted_content", told) as provider:
+        agent = Agent(model_for(provider, way), made())
+        assert run(agent, "Hi", way).text == run(agent, "And?", way).text == "Done."  # type: ignore[union-attr]
+    assert provider.refusals == [told]
+    assert "include" not in provider.requests[-1]
+
+
+@ways
+def test_reasoning_that_the_provider_cannot_read_is_left_out(way: str) -> None:
+    """That of another organisation, or on another host: without this the conversation could never go on."""
+    summary = [{"type": "summary_text", "text": "Hm."}]
+    raw = [{"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "gAAA"},
+           {"type": "message", "id": "msg_1", "role": "assistant", "content": []}, call("a", id="fc_1")]  # fmt: skip
+    told = "The encrypted content gAAA could not be verified."
+    asked = CallModel((UserSaid("x"), own(*raw), answered("a"), UserSaid("And?")))
+    with Particular("gAAA", told) as provider:
+        answer = model_for(provider, way)(asked)
+        if way.endswith("async"):
+            reply = asyncio.run(_last(answer))
+        else:
+            *_, reply = answer  # type: ignore[misc]
+    assert (reply.text, provider.refusals) == ("Done.", [told])
+    assert [item.get("id") for item in provider.requests[-1]["input"]] == [None] * 5
+    assert provider.requests[-1]["include"] == ["reasoning.encrypted_content"]
+
+
+async def _last(answer: Any) -> Any:
+    return [each async for each in answer][-1]

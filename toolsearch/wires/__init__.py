@@ -10,7 +10,7 @@ shared        what all have in common                               reading     
 chat_pieces, message_pieces, response_pieces   a streamed reply of each, put together
 fragments     the arguments of a call that comes in pieces          arguments   … as a history has them
 message_blocks, message_replies, message_cache   Anthropic's blocks, both ways; where the marks of its cache go
-native        what a model does if its server refuses native delivery
+native, response_reasoning   what a model does if its server refuses native delivery, or earlier reasoning
 
 Each has `tools_for(session)`, `message_from(reply)`, `calls_in(reply)` and `results_for(pairs)`; see
 `toolsearch.protocols.Wire`. The names below are for a wire of your own:

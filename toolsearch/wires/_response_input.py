@@ -18,12 +18,13 @@ from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import legal_name
 from toolsearch.wires._arguments import valid_json
 from toolsearch.wires._response_items import TOOL_SEARCH, input_of, is_call
+from toolsearch.wires._response_reasoning import FREE
+from toolsearch.wires._user_parts import image_in, text_in
 from toolsearch.wires.shared import definitions
 
 __all__ = ["Input", "refitted"]
 
 IMAGE_BYTES = 20_000_000  # the provider refuses a request of more than 50 MB
-_FREE = ("message", "function_call", "tool_search_call")  # items that need no id of their own
 NO_CUSTOM_TOOL = "It did not run: this program has no such tool. Use a listed tool."
 
 
@@ -57,7 +58,7 @@ class Input:
     def say(self, text: str, parts: Iterable[JsonObject] = (), loaded: Iterable[LoadedTool] = ()) -> None:
         """A message of the user, behind the tools that come with it."""
         self._bring(loaded)
-        contents = [{"type": "input_text", "text": text}, *parts]
+        contents = [{"type": "input_text", "text": text}, *map(_user_part, parts)]
         self._items.append({"role": "user", "content": contents if len(contents) > 1 else text})
 
     def reply(self, items: Iterable[Any], call_ids: Iterable[str]) -> None:
@@ -70,7 +71,7 @@ class Input:
             if is_call(own):
                 own["call_id"] = next(ids, own.get("call_id"))
                 own = self._search(own) if own["type"] == "tool_search_call" else own
-            if own.get("type") in _FREE and own.get("id") in self._ids:  # a server that counts anew with each reply
+            if own.get("type") in FREE and own.get("id") in self._ids:  # a server that counts anew with each reply
                 del own["id"]
             self._ids |= {own["id"]} if own.get("id") else set()
             self._items.append(own)
@@ -195,6 +196,19 @@ def _still_brought(
         elif name not in listed and name not in spaces:
             spaces[name] = space or name
             yield dict(tool)
+
+
+def _user_part(part: JsonObject) -> JsonObject:
+    """A part of a user's message; one of another provider's format is translated."""
+    if str(part.get("type")).startswith("input_"):
+        return part
+    if (image := image_in(part)) is not None:
+        return {"type": "input_image", "image_url": f"data:{image[0]};base64,{image[1]}"}
+    url = part.get("image_url")
+    address = url.get("url") if isinstance(url, Mapping) else None
+    if isinstance(address, str):
+        return {"type": "input_image", "image_url": address}
+    return {"type": "input_text", "text": text_in(part)}
 
 
 def _content(text: str, parts: Iterable[Part]) -> str | list[dict[str, Any]]:

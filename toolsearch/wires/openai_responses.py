@@ -39,6 +39,7 @@ from toolsearch.wires._response_items import (
     texts_in,
 )
 from toolsearch.wires._response_pieces import ResponsePieces
+from toolsearch.wires._response_reasoning import ENCRYPTED, without_reasoning
 from toolsearch.wires.shared import answered_calls, definitions, fields_of, read_answer
 
 __all__ = [
@@ -161,10 +162,11 @@ def model(
     """A model for an `Agent`, asked through an `OpenAI` or `AsyncOpenAI` client; `options` go into every request.
 
     Nothing is stored at the provider: the journal holds all of a conversation, the model's encrypted reasoning too. So
-    `store` is False, and `include` is `["reasoning.encrypted_content"]`; a model that does not reason needs
-    `include=None`. An option that is None is left out. The `tools` among the options, such as
-    `[{"type": "web_search"}]`, come before those of the session. Without `native` found tools are listed in `tools`,
-    for a server that does not know native delivery.
+    `store` is False, and `include` is `["reasoning.encrypted_content"]`; for a model that does not reason pass
+    `include=None`, or its first request is sent twice. An option that is None is left out.
+
+    The `tools` among the options, such as `[{"type": "web_search"}]`, come before those of the session. Without
+    `native` found tools are listed in `tools`, for a server that does not know native delivery.
     """
     checks.having("client", client, "an OpenAI or AsyncOpenAI client", "responses.create")
     checks.text("name", name, empty=False)
@@ -206,7 +208,7 @@ class ResponsesModel:
         native: NativeDelivery | None = BY_VALUE,
     ) -> None:
         self.client, self.name, self.stream = client, name, stream
-        self.options = {"store": False, "include": ["reasoning.encrypted_content"], **options}
+        self.options = {"store": False, "include": [ENCRYPTED], **options}
         self.native, self.not_native = native, ""
 
     def request_for(self, request: CallModel) -> dict[str, Any]:
@@ -238,13 +240,21 @@ class ResponsesModel:
         arguments = self.request_for(request)
 
         def again(error: Exception) -> object:
-            return self.client.responses.create(**plain_instead(self, request, arguments, error, _NATIVE_WORDS))
+            return self.client.responses.create(**self._instead(request, arguments, error))
 
         try:
             answer = self.client.responses.create(**arguments)
         except Exception as error:
             answer = again(error)
         return read_answer(answer, reply_from, ResponsePieces() if arguments.get("stream") else None, again)
+
+    def _instead(self, request: CallModel, arguments: JsonObject, error: Exception) -> dict[str, Any]:
+        """The same request without what was refused; raises the error if nothing can be left out."""
+        if (instead := without_reasoning(arguments, error)) is None:
+            return plain_instead(self, request, arguments, error, _NATIVE_WORDS)
+        if "include" not in instead:
+            self.options.pop("include", None)
+        return instead
 
 
 def reply_from(reply: object) -> Reply:
