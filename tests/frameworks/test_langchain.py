@@ -293,6 +293,7 @@ def test_an_image_comes_as_an_image() -> None:
 @both
 def test_what_providers_refuse_is_folded_before_it_is_sent(build: Any) -> None:
     """B05: one tool with a schema of the odd kind does not spoil every later request."""
+    odd_name = {"name": "list_keys", "parameters": {"type": "object", "properties": {"Date<": {"type": "array"}}}}
     either = [{"properties": {"id": {"type": "integer"}}}, {"properties": {"name": {"type": "string"}}}]
     odd = {"name": "find_key", "description": "Find a key.", "parameters": {"type": "object", "anyOf": either}}
     told: list[Any] = []
@@ -302,7 +303,11 @@ def test_what_providers_refuse_is_folded_before_it_is_sent(build: Any) -> None:
             told.extend(each["function"]["parameters"] for each in tools)
             return super().bind_tools(tools, **options)
 
-    model = Noted(messages=iter([AIMessage("Hello.")]), shown=[], asked=[])
-    build(model, ToolSearch([tool(odd, run=lambda **given: "found")], mode="static")).invoke(ASKED)
+    call = {"id": "c1", "name": "list_keys", "args": {"Date": ["today"]}}
+    model = Noted(messages=iter([AIMessage("", tool_calls=[call]), AIMessage("Done.")]), shown=[], asked=[])
+    tools = [tool(odd, run=lambda **given: "found"), tool(odd_name, run=lambda **given: f"given {given}")]
+    state = build(model, ToolSearch(tools, mode="static")).invoke(ASKED)
     assert "anyOf" not in told[0]
     assert set(told[0]["properties"]) == {"id", "name"}
+    assert told[1]["properties"] == {"Date": {"type": "array", "items": {}}}
+    assert answers(state)[0][2] == "given {'Date<': ['today']}"

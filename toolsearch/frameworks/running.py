@@ -47,10 +47,11 @@ def opened(search: ToolSearch, conversation_id: str | None, caller: Caller | Non
     of a search from its records. What left the session since, it does not get back.
     """
     session = search.session(conversation_id, caller=caller)
-    taken, loaded = _TAKEN.setdefault(session, set()), len(session.loaded)
+    is_new, loaded = session not in _TAKEN, len(session.loaded)
+    taken = _TAKEN.setdefault(session, set())
     session.load(new := [each for each in dict.fromkeys(found) if each not in taken])
     taken.update(new)
-    if len(session.loaded) > loaded:
+    if is_new or len(session.loaded) > loaded:
         session.tools()  # the model was shown them before
     return session
 
