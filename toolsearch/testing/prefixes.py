@@ -82,10 +82,10 @@ def _messages(body: JsonObject) -> Iterator[Place]:
     for place, message in enumerate([messages] if isinstance(messages, str) else messages):
         at = f"{key}[{place}]"
         inside = "parts" if key == "contents" else "content"
-        blocks = message.get(inside) if isinstance(message, Mapping) and _has_blocks(body, key) else None
-        if blocks is None:
+        if not isinstance(message, Mapping) or not _has_blocks(body, key) or message.get(inside) is None:
             yield at, _json(message)
             continue
+        blocks = message[inside]
         rest = _json({name: value for name, value in message.items() if name != inside})
         for inner, block in enumerate([{"type": "text", "text": blocks}] if isinstance(blocks, str) else blocks):
             yield f"{at}.{inside}[{inner}]", f"{rest} {_json(block)}"
