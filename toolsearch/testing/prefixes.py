@@ -78,8 +78,9 @@ def _system(body: JsonObject) -> Iterator[Place]:
 def _messages(body: JsonObject) -> Iterator[Place]:
     """Each message. Those of Anthropic and Gemini by their blocks: neighbours of one role may be merged later."""
     key = next((key for key in ("messages", "input", "contents") if key in body), "messages")
-    messages = body.get(key) or []
-    for place, message in enumerate([messages] if isinstance(messages, str) else messages):
+    given = body.get(key) or []
+    messages: list[Any] = [given] if isinstance(given, str) else list(given)
+    for place, message in enumerate(messages):
         at = f"{key}[{place}]"
         inside = "parts" if key == "contents" else "content"
         if not isinstance(message, Mapping) or not _has_blocks(body, key) or message.get(inside) is None:
@@ -92,9 +93,7 @@ def _messages(body: JsonObject) -> Iterator[Place]:
 
 
 def _has_blocks(body: JsonObject, key: str) -> bool:
-    """Whether the messages are those of Anthropic, which alone requires `max_tokens` and knows no role "tool"; or of
-    Gemini.
-    """
+    """Whether the messages are Gemini's, or Anthropic's, which requires `max_tokens` and knows no role "tool"."""
     if key != "messages":
         return key == "contents"
     return "max_tokens" in body and not any(each["role"] == "tool" or "tool_calls" in each for each in body[key])

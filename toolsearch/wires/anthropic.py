@@ -197,7 +197,8 @@ class MessagesModel:
         cache: TimeToLive | None = None,
         native: NativeDelivery | None = REFERENCES,
     ) -> None:
-        self.client, self.name, self.stream, self.options, self.cache = client, name, stream, dict(options), cache
+        self.client, self.name, self.stream, self.options = client, name, stream, dict(options)
+        self.cache: TimeToLive | None = cache
         self.native, self.not_native = native, ""
 
     def request_for(self, request: CallModel) -> dict[str, Any]:
