@@ -71,7 +71,7 @@ def test_a_restored_session_shows_what_was_shown() -> None:
     session.handle(search("keys"))
     session.tools()
     session.handle(search("mail"))
-    restored = Session.from_state(session._view, json.loads(json.dumps(session.export())), None)
+    restored = Session.from_state(session._tools.view, json.loads(json.dumps(session.export())), None)
     assert names(restored) == names(session) == ["search_tools", "rotate_key"]
     assert [each.name for each in restored.tools()] == ["search_tools", "rotate_key", "send_mail"]
 
@@ -333,7 +333,7 @@ def test_K18_a_missing_server_is_told_where_the_hits_are_weak() -> None:
         {"server": "files", "name": "pull_file", "description": "Pull a file."},
     ]
     session = ToolSearch(Catalog(tools), "hybrid", mode="append").session()
-    session._view.catalog.mark_missing("github", "connection refused")
+    session._tools.view.catalog.mark_missing("github", "connection refused")
     told = session.handle(search("open a pull request")).content
     assert "The server 'github' cannot be reached now, so its tools are missing: connection refused." in told
     assert "github" not in session.handle(search("open_calendar")).content

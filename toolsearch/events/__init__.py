@@ -4,6 +4,7 @@ facts       what happened: the facts of a journal, and the messages of a transcr
 journal     how facts are stored and read back
 requests    CallModel and CallTools; what each layer receives; Finished and Paused; Approve, Deny, Answer
 stops       why a reply ended, in the words of providers and in ours
+refusals    which tools a provider refuses, by its error
 turn_view   the facts of the turn so far, for layers to look at
 synthetic   every answer that is given in a tool's place, one function each
 """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -82,6 +82,10 @@ class CallModel:
         messages = (*map(_as_text, self.transcript), *more)
         return replace(self, transcript=messages, tools=(), deferred=(), purpose=purpose)
 
+    def without(self, ids: Container[str]) -> CallModel:
+        """The request without the definitions of these tools that its messages bring."""
+        return replace(self, transcript=tuple(_without(message, ids) for message in self.transcript))
+
     def listed(self) -> tuple[Shown, ...]:
         """The tools whose definition no message brings: those that a native wire lists. In other modes, all tools.
 
@@ -113,6 +117,20 @@ def _loaded_in(message: Message) -> Iterable[LoadedTool]:
             return message.loaded
         case _:
             return ()
+
+
+def _without(message: Message, ids: Container[str]) -> Message:
+    match message:
+        case Answers() if any(loaded.id in ids for result in message.results for loaded in result.loaded):
+            return Answers(tuple(replace(each, loaded=_others(each.loaded, ids)) for each in message.results))
+        case UserSaid() if any(loaded.id in ids for loaded in message.loaded):
+            return replace(message, loaded=_others(message.loaded, ids))
+        case _:
+            return message
+
+
+def _others(brought: Iterable[LoadedTool], ids: Container[str]) -> tuple[LoadedTool, ...]:
+    return tuple(loaded for loaded in brought if loaded.id not in ids)
 
 
 def _as_text(message: Message) -> Message:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,8 +21,10 @@ from toolsearch.events.facts import (
     ReplyDiscarded,
     TextDelta,
     ToolsRevealed,
+    ToolsUnloaded,
     Usage,
 )
+from toolsearch.events.refusals import refused_tools, request_tools
 from toolsearch.events.requests import CallModel, mark_shown
 from toolsearch.events.stops import no_answer
 from toolsearch.loop.activities import FunctionActivity, ModelActivity
@@ -34,17 +38,24 @@ from toolsearch.support.text import LEVELS, is_deeper, kept, reason_of
 
 __all__ = ["ModelStep"]
 
+log = logging.getLogger("toolsearch")
+
 _Decided = tuple[tuple[JudgedCall, ...], object]
 DEEPEST_RAW = LEVELS + 16  # levels of a provider's own message, which has the arguments of calls inside
 
 
 @dataclass(slots=True)
 class ModelStep:
-    """Gets one reply. With `may_restart`, a compaction before the model was called makes the request anew."""
+    """Gets one reply. With `may_restart`, a compaction before the model was called makes the request anew.
+
+    With `may_set_aside`, so does the refusal of a tool by the provider: the session hides the tool from then on.
+    """
 
     io: TurnIO
     own_calls: set[str]  # ids of the calls whose reply came in this process
     may_restart: bool
+    may_set_aside: bool = False
+    has_set_aside: bool = False  # whether the provider refused a tool
     is_shown: bool = False  # whether pieces of the reply that is coming in were shown
     is_asked: bool = False  # whether the model was called for the reply
     raw_contents: tuple[object, ...] | None = None  # of the last reply that has a provider's own message (`raw`)
@@ -55,6 +66,7 @@ class ModelStep:
         system = parts.system_text(io.conversation.session.instructions())
         takes_schema = offers(parts.model, SchemaModel) and parts.model.takes_schema is True
         request = replace(command, system=system, caller=io.caller, takes_schema=takes_schema, model=parts.model_name)
+        request = request.without(refused) if (refused := io.conversation.session.refused) else request
         around: Inner[CallModel] = layered(parts.layers, "around_model")
         try:
             reply = yield from io.interpret(around(request), self._ask_model, self._after_record)
@@ -64,9 +76,32 @@ class ModelStep:
             return False
         except Exception as error:
             yield from self._discard(type(error).__name__)
+            if self.may_set_aside and not self.is_shown and (names := self._refused_tools(error, request)):
+                yield from self._set_aside(names, error)
+                if self.has_set_aside:
+                    return False
             raise
         yield from self._record(reply)
         return True
+
+    def _refused_tools(self, error: Exception, request: CallModel) -> list[str]:
+        """The names of the tools that the provider refuses, by its error and the tools that the request had."""
+        own: list[object] = [{"name": shown.name} for shown in request.tools]
+        request_for = getattr(self.io.parts.model, "request_for", None)
+        with suppress(Exception):
+            own = request_tools(request_for(request)) or own if callable(request_for) else own
+        return refused_tools(error, own)
+
+    def _set_aside(self, names: list[str], error: Exception) -> Effects[None]:
+        """Hides these tools from the conversation, if there are any of the session's among them, and says so."""
+        session = self.io.conversation.session
+        gone = session.set_aside(names, reason_of(error, 300))
+        if gone:
+            self.has_set_aside = True
+            log.warning(
+                "the provider refuses %s, which is set aside: %s", ", ".join(map(repr, gone)), reason_of(error, 300)
+            )
+            yield from self.io.record(ToolsUnloaded(gone, tuple(session.notices()), session.export()))
 
     def _record(self, reply: Reply) -> Effects[None]:
         conversation = self.io.conversation

@@ -35,6 +35,7 @@ __all__ = ["Result", "TurnLoop"]
 log = logging.getLogger("toolsearch")
 
 Result = Finished | Paused
+MOST_REFUSALS = 10  # requests of one turn that a provider may refuse because of a tool; then its error is raised
 
 
 class TurnLoop:
@@ -149,7 +150,7 @@ class TurnLoop:
     def _rounds(self, _run: Run, seconds: float | None) -> Effects[Result]:
         io = self._io
         io.until = None if seconds is None else time.monotonic() + seconds
-        begun_anew = False
+        begun_anew, refusals = False, 0
         try:
             while True:
                 if io.was_compacted and not io.conversation.open:
@@ -158,8 +159,9 @@ class TurnLoop:
                     case CallModel() | CallTools() if io.cancelled.is_set():
                         raise Cancelled
                     case CallModel():
-                        step = ModelStep(io, self._own_calls, may_restart=not begun_anew)
+                        step = ModelStep(io, self._own_calls, not begun_anew, refusals < MOST_REFUSALS)
                         begun_anew = not (yield from step.run(command))
+                        refusals += step.has_set_aside
                     case CallTools():
                         yield from RoundStep(io, self._own_calls).run(command)
                     case Finished() | Paused():

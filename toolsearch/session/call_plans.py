@@ -45,7 +45,6 @@ class CallPlanner:
     """Plans the calls of one conversation. Not thread-safe by itself: its session holds a lock."""
 
     def __init__(self, view: View, tools: LoadedTools) -> None:
-        self._view = view
         self._settings = view.settings
         self._tools = tools
 
@@ -109,7 +108,7 @@ class CallPlanner:
 
     @property
     def _visible(self) -> VisibleTools:
-        return self._view.visible(self._tools.caller)
+        return self._tools.view.visible(self._tools.caller)
 
     def _cleaned(self, call_id: str, name: object, arguments: str | JsonObject | None) -> ToolCall:
         """The call without what a chat template left behind its name, unless that is part of a tool's name."""
@@ -171,6 +170,16 @@ class CallPlanner:
         )
 
     def _gone(self, call: ToolCall) -> CallPlan:
+        if self._tools.id_of(call.name) in self._tools.aside:
+            way = (
+                f"search for another one with {self._settings.search_tool}"
+                if self._tools.built_in
+                else "use another one"
+            )
+            text = (
+                f"{call.name!r} did not run: the provider refuses this tool, so it cannot be used here. Instead, {way}."
+            )
+            return _answer(call, "unknown", text)
         again = f"search again with {self._settings.search_tool}" if self._tools.built_in else "use a listed tool"
         return _answer(call, "unknown", f"{call.name!r} did not run: it is no longer available. To go on, {again}.")
 

@@ -27,6 +27,10 @@ class DeclaredTools:
         shown = self._shown.get(tool_id)
         return None if shown is None else shown.name
 
+    def id_of(self, name: str) -> str | None:
+        """The id of the tool that was declared by this name."""
+        return next((i for i, shown in self._shown.items() if shown.name == name), None)
+
     def taking(
         self,
         tools: Sequence[Tool],

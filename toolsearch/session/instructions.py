@@ -33,7 +33,7 @@ class Instructions:
     """
 
     def __init__(self, view: View, tools: LoadedTools) -> None:
-        self._view, self._tools, self._settings = view, tools, view.settings
+        self._tools, self._settings = tools, view.settings
         self._directory = self._written()
 
     def text(self) -> str:
@@ -64,7 +64,7 @@ class Instructions:
 
     def _may_stay(self) -> bool:
         """Whether the caller may still see what the directory names; what has left the catalog may stay in it."""
-        seen, told = self._view.visible(self._tools.caller), self._directory
+        seen, told = self._tools.view.visible(self._tools.caller), self._directory
         if told.roles != self._tools.roles:
             return False
         hidden = any(i in seen.roster.tools and seen.get(i) is None for i in told.ids)
@@ -74,7 +74,7 @@ class Instructions:
         most, roles = self._settings.most_in_directory, self._tools.roles
         if not most or self._tools.mode == "static":
             return _Directory(roles=roles)
-        seen, search = self._view.visible(self._tools.caller), self._settings.search_tool
+        seen, search = self._tools.view.visible(self._tools.caller), self._settings.search_tool
         if not seen.listed:
             return _Directory(roles=roles)
         if len(seen.listed) <= most:

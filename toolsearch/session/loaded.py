@@ -34,7 +34,7 @@ class LoadedTools:
 
     def __init__(self, view: View, caller: Caller | None) -> None:
         self.caller = caller
-        self._view = view
+        self.view = view
         self.mode: Delivery = "append"
         self.built_in: list[Tool] = []
         self.room = 0
@@ -50,6 +50,7 @@ class LoadedTools:
         self._away: list[str] = []  # ids of found tools that are gone, or hidden; they return as soon as they are back
         self._shown: list[Shown] | None = None
         self.refused: Counter[str] = Counter()
+        self.aside: dict[str, str] = {}  # ids of tools that a provider refuses -> why
         self._names: dict[str, str] = {}  # tool id -> name; tools that have left keep theirs, a history may contain it
         self._ids: dict[str, str] = {}  # name -> tool id
         self.pinned = [live for t in view.pinned if (live := self.live(t.id)) is not None]
@@ -60,11 +61,11 @@ class LoadedTools:
 
     def deliver(self, mode: Delivery) -> None:
         """Sets the mode, and the built-in tools and limits that belong to it."""
-        settings = self._view.settings
+        settings = self.view.settings
         self.mode = mode
         self.built_in = []
         if mode != "static":
-            self._places, self._roles = self._view.visible(self.caller).places, self._caller_roles
+            self._places, self._roles = self.view.visible(self.caller).places, self._caller_roles
             through = settings.call_tool if mode == "bridge" else ""
             self.built_in.append(search_tool(settings.search_tool, *self._places, settings.queries, call_tool=through))
         if mode == "bridge":
@@ -79,7 +80,7 @@ class LoadedTools:
         self._list_late_pins()
         if self.mode == "static" and (beyond := self.reveal_all()) and not self._reported_full:
             self._reported_full = True
-            self.notices.append(f"not shown: {beyond} tools; a request carries {self._view.settings.max_tools}")
+            self.notices.append(f"not shown: {beyond} tools; a request carries {self.view.settings.max_tools}")
         self.take_back()
         self._forget_places()
         self.callable = frozenset(t.id for t in self.stay([*self.pinned, *self.found.values()]))
@@ -113,7 +114,7 @@ class LoadedTools:
         if self.mode != "native" or (self.native is not None and not self.native.declares):
             return []
         pinned = {tool.id for tool in self.pinned}
-        seen = self._view.visible(self.caller)
+        seen = self.view.visible(self.caller)
         tools = [tool for tool in seen.all if tool.id not in pinned]
         most = self.native.most_declared if self.native is not None else None
         tools += self.stay(self.found.values())
@@ -124,18 +125,18 @@ class LoadedTools:
 
         A tool that has left or changed at its source stays as it was shown: that takes effect at a compaction.
         """
-        visible = self._view.visible(self.caller)
+        visible = self.view.visible(self.caller)
         return [tool for tool in tools if self._stays(tool, visible)]
 
     def _stays(self, tool: Tool, visible: VisibleTools) -> bool:
         now = visible.roster.get(tool.id)
         if now is not None and visible.get(tool.id) is None:
             return False
-        return now is tool or self._view.may_see(tool, self.caller)
+        return now is tool or self.view.may_see(tool, self.caller)
 
     def _forget_places(self) -> None:
         """Writes the search tool's text anew if the caller lost the right to a place that it names."""
-        visible = self._view.visible(self.caller)
+        visible = self.view.visible(self.caller)
         lost = [
             named
             for before, now, all_of_it in zip(self._places, visible.places, visible.roster.places, strict=True)
@@ -157,7 +158,7 @@ class LoadedTools:
         if self.mode == "bridge":
             return
         skip = self.ids() | self._pinned_late
-        new = [t.id for t in self._view.pinned if t.id not in skip and self.live(t.id) is not None]
+        new = [t.id for t in self.view.pinned if t.id not in skip and self.live(t.id) is not None]
         if new:
             self._pinned_late.update(new)
             self.reveal(new)
@@ -166,7 +167,7 @@ class LoadedTools:
     def _take_late_pins(self) -> None:
         """At a compaction, pinned tools that came later take their place among the pinned ones, as far as they fit."""
         known = {t.id for t in self.pinned}
-        late = [live for t in self._view.pinned if t.id not in known and (live := self.live(t.id)) is not None]
+        late = [live for t in self.view.pinned if t.id not in known and (live := self.live(t.id)) is not None]
         if self.mode != "bridge":
             late = late[: max(0, self.room - 1)]
             self.room -= len(late)
@@ -178,7 +179,7 @@ class LoadedTools:
 
     def live(self, tool_id: str) -> Tool | None:
         """The current definition of a tool, if the caller may see it."""
-        return self._view.live(tool_id, self.caller)
+        return self.view.live(tool_id, self.caller)
 
     def ids(self) -> frozenset[str]:
         """The ids of all tools here, pinned and found."""
@@ -194,7 +195,7 @@ class LoadedTools:
             return self._names[tool.id]
         if (declared := self.declared.name_of(tool.id)) is not None:
             return declared
-        name = self._view.visible(self.caller).provider_name(tool)
+        name = self.view.visible(self.caller).provider_name(tool)
         if self._ids.get(name, tool.id) != tool.id:
             name = provider_name(tool.name, tool.id, tool.server, shared=True)
         return name
@@ -228,7 +229,7 @@ class LoadedTools:
     def reveal_all(self) -> int:
         """Loads all visible tools, as many as a request can carry; returns how many it cannot."""
         loaded = self.ids()
-        new = [t.id for t in self._view.visible(self.caller).all if t.id not in loaded]
+        new = [t.id for t in self.view.visible(self.caller).all if t.id not in loaded]
         room = max(0, self.room - len(self.found))
         self.reveal(new[:room])
         return len(new[room:])
@@ -242,6 +243,25 @@ class LoadedTools:
         if names := [self._names[i] for i in leaving if self.found.pop(i, None) is not None]:
             self.notices.append(f"unloaded by the program: {', '.join(names)}")
         return tuple(leaving)
+
+    def set_aside(self, names: Iterable[str], why: str) -> tuple[str, ...]:
+        """Hides tools from this conversation for good, pinned ones too; returns their ids."""
+        ids = dict.fromkeys(self._ids.get(name) or self.declared.id_of(name) or name for name in names)
+        known = {tool.id: tool for tool in [*self.pinned, *self.found.values()]}
+        tools = [tool for i in ids if (tool := known.get(i) or self.live(i)) is not None]
+        gone = {tool.id: why for tool in tools}
+        if tools:
+            which = "them" if len(tools) > 1 else "it"
+            told = ", ".join(self.name_of(tool) for tool in tools)
+            self.notices.append(f"the provider refuses {told}: go on without {which}")
+        self.aside, self.view = self.aside | gone, self.view.without(gone)
+        self.found = {i: tool for i, tool in self.found.items() if i not in gone}
+        self._delivered = {i: digest for i, digest in self._delivered.items() if i not in gone}
+        self._away = [i for i in self._away if i not in gone]
+        staying = [tool for tool in self.pinned if tool.id not in gone]
+        self.room += 0 if self.mode == "bridge" else len(self.pinned) - len(staying)
+        self.pinned, self.callable, self._shown = staying, self.callable - gone.keys(), None
+        return tuple(gone)
 
     def take_back(self) -> None:
         """Loads found tools again that were gone and are back, such as those of a server that was away.
@@ -284,6 +304,7 @@ class LoadedTools:
             "names": dict(self._names),
             "found": [[i, t.digest] for i, t in self.found.items()],
             **({"away": list(self._away)} if self._away else {}),
+            **({"aside": dict(self.aside)} if self.aside else {}),
             "callable": sorted(self.callable),
             **({"delivered": dict(self._delivered)} if self._delivered else {}),
             "built_in": [[t.description, dict(t.input_schema)] for t in self.built_in],
@@ -296,13 +317,16 @@ class LoadedTools:
         """
         if state["mode"] not in ("static", "append", "bridge", "native"):
             raise ValueError(f"the mode {state['mode']!r} is unknown")
+        if aside := dict(state.get("aside", {})):
+            self.aside, self.view = aside, self.view.without(aside)
+            self.pinned = [tool for tool in self.pinned if tool.id not in aside]
         self.deliver(state["mode"])
         self.built_in = [
             replace(tool, description=description, input_schema=schema)
             for tool, (description, schema) in zip(self.built_in, state["built_in"], strict=True)
         ]
         texts = str(state["built_in"])  # the places that they name are not stored
-        servers, categories = ([p for p in each if p in texts] for each in self._view.catalog.roster.places)
+        servers, categories = ([p for p in each if p in texts] for each in self.view.catalog.roster.places)
         self._places = servers, categories
         self._names = dict(state["names"])
         self._ids = {name: tool_id for tool_id, name in self._names.items()}
@@ -317,7 +341,7 @@ class LoadedTools:
             live = self.live(tool_id)
             if live is None:
                 # The state may be another caller's: a tool that is only hidden from this one is not named.
-                name = "a tool" if tool_id in self._view.catalog else self._names[tool_id]
+                name = "a tool" if tool_id in self.view.catalog else self._names[tool_id]
                 self.notices.append(f"{name} is no longer available and was unloaded")
                 self._away.append(tool_id)
                 continue
@@ -331,7 +355,7 @@ class LoadedTools:
     @property
     def searchable(self) -> int:
         """How many tools the caller can search for."""
-        return sum(map(len, self._view.visible(self.caller).by_server.values()))
+        return sum(map(len, self.view.visible(self.caller).by_server.values()))
 
     @property
     def roles(self) -> tuple[str, ...]:

@@ -35,7 +35,6 @@ class SearchLog:
 
     def __init__(self, view: View, tools: LoadedTools) -> None:
         self.trail = SearchTrail()
-        self._view = view
         self._settings = view.settings
         self._tools = tools
         self._asked: dict[str, int] = {}  # `SearchRequest.key` -> how often it was searched
@@ -54,7 +53,7 @@ class SearchLog:
 
     def look_up(self, request: SearchRequest) -> SearchOutcome:
         """Runs the queries; changes nothing."""
-        view, caller = self._view, self._tools.caller
+        view, caller = self._tools.view, self._tools.caller
         bridge = self._settings.call_tool if self._is_bridge else None
         not_loaded, missing = self._settings.not_loaded, view.missing(caller)
         outcome = SearchOutcome(request, {}, call_tool=bridge, not_loaded=not_loaded, missing=missing)
@@ -80,11 +79,11 @@ class SearchLog:
         named, most = self._settings.named, self._most_named
         loaded = request.limit + MORE * min(self._times(request), RETRIES)
         depth = loaded + (most if self._is_retry(request) else named)
-        hits = self._view.find(query, depth, caller=self._tools.caller, category=category)
+        hits = self._tools.view.find(query, depth, caller=self._tools.caller, category=category)
         deeper = loaded + self._named_at_first(hits)
         if deeper <= depth:
             return hits
-        return self._view.find(query, deeper, caller=self._tools.caller, category=category)
+        return self._tools.view.find(query, deeper, caller=self._tools.caller, category=category)
 
     def take(self, outcome: SearchOutcome) -> None:
         """Loads the best hits, as many as the budget allows, and names the next ones.
@@ -92,7 +91,7 @@ class SearchLog:
         The same search again, or a larger limit, loads up to five more that are not loaded yet, so that asking again
         brings something new; after `RETRIES` times it does not, so that no search fills a request.
         """
-        seen = self._view.visible(self._tools.caller)  # it may have changed since the queries ran
+        seen = self._tools.view.visible(self._tools.caller)  # it may have changed since the queries ran
         listings = [listing.still(seen) for listing in outcome.listings]
         outcome.pages = pages_of(listings, self._tools.name_of, self._settings.answer_tokens)
         if not outcome.answers:

@@ -44,7 +44,6 @@ class Session:
         check_caller(caller)
         self.id = conversation_id
         self.caller = caller
-        self._view = view
         self._settings = view.settings
         self._wire = wire
         self._lock = threading.RLock()
@@ -76,7 +75,7 @@ class Session:
         """Goes on with this wire, or model. If it cannot deliver natively, found tools are listed from now on."""
         with self._lock:
             self._wire, self._tools.native = wire, native_of(wire)
-            if self.mode == "native" and (problem := self._view.not_native(wire, self.caller)):
+            if self.mode == "native" and (problem := self._tools.view.not_native(wire, self.caller)):
                 self._why = problem
                 self._tools.deliver("append")
 
@@ -267,7 +266,7 @@ class Session:
             self._tools.reveal([i for i in wanted if self._tools.live(i) is not None])
 
     def unload(self, ids: Iterable[str]) -> tuple[str, ...]:
-        """Takes found tools out of the next request, such as one whose schema a provider refuses.
+        """Takes found tools out of the next request; `set_aside` is for those that a provider refuses.
 
         Returns the ids of those that were there; pinned tools stay. A search, or a call, loads them again. In the mode
         "static" every tool that the caller may see is listed again.
@@ -275,6 +274,24 @@ class Session:
         leaving = checks.names("ids", ids, "ids")
         with self._lock:
             return self._tools.unload(leaving)
+
+    def set_aside(self, names: Iterable[str], why: str = "") -> tuple[str, ...]:
+        """Hides tools from this conversation for good, because a provider refuses their definitions.
+
+        `names` are ids, or names that the model calls; see `toolsearch.wires.refused_tool`. Pinned tools and those of
+        the mode "static" leave as well; no search finds them again, and no call runs them. Returns their ids; the model
+        reads about it in `notices`.
+        """
+        given = checks.names("names", names, "names")
+        checks.text("why", why)
+        with self._lock:
+            return self._tools.set_aside(given, why)
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """The tools that were set aside in this conversation: their ids, and why."""
+        with self._lock:
+            return dict(self._tools.aside)
 
     def preselects(self, limit: int | None = None) -> bool:
         """Whether `preselect` searches at all, with this limit or the setting `preselect`."""
@@ -292,7 +309,7 @@ class Session:
         if not (most and query):
             return ""
         try:
-            hits = self._view.find(query, most, caller=self.caller)
+            hits = self._tools.view.find(query, most, caller=self.caller)
             with self._lock:
                 return self._preselection.deliver(hits, most)
         except Exception:
@@ -314,7 +331,7 @@ class Session:
         with self._lock:
             changes = self._tools.compact()
             if self._settings.mode == "auto":
-                mode, self._why = self._view.choose_mode(self.caller, self._wire)
+                mode, self._why = self._tools.view.choose_mode(self.caller, self._wire)
                 if mode != self.mode:
                     changes.append(f"tools are delivered as {mode!r} now, not as {self.mode!r}: {self._why}")
                     self._tools.found.clear()

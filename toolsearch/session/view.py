@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from copy import copy
 from functools import lru_cache, partial
 from typing import Literal, NamedTuple
 
@@ -68,6 +69,13 @@ class View:
         self._visibility_version = _version_of(visible)
         self._departed: dict[str, tuple[Tool, ...]] = {}  # server -> the tools that left it last
         self._state: _State | None = None
+        self._without: frozenset[str] = frozenset()
+
+    def without(self, ids: Iterable[str]) -> View:
+        """This view without some tools, as one conversation has it where a provider refuses them."""
+        narrowed = copy(self)
+        narrowed._without, narrowed._state = self._without.union(ids), None
+        return narrowed
 
     # -- searching -----------------------------------------------------------------------------------------------
 
@@ -141,7 +149,7 @@ class View:
 
     def may_see(self, tool: Tool, caller: Caller | None) -> bool:
         """Whether a caller may see this very tool."""
-        return may_see(tool, caller, self._visible)
+        return tool.id not in self._without and may_see(tool, caller, self._visible)
 
     def live(self, tool_id: str, caller: Caller | None) -> Tool | None:
         """The current definition of a tool, if the caller may see it."""

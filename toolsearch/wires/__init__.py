@@ -17,6 +17,7 @@ Each has `tools_for(session)`, `message_from(reply)`, `calls_in(reply)` and `res
 
     exported, shortened          the schema and the description of a tool, as providers accept them
     definitions, Exported        the definitions of all tools; a schema with what was changed in it
+    refused_tool                 the tool that an error of a provider is about
     distinct_ids, legal_name     ids and names that providers accept
     fields_of, answered_calls    a reply as a dict; calls and results, checked
     clean, clean_json            text and JSON that can be sent
@@ -25,6 +26,7 @@ Each has `tools_for(session)`, `message_from(reply)`, `calls_in(reply)` and `res
 """
 
 from toolsearch.calls.parts import shown_image
+from toolsearch.events.refusals import refused_tool
 from toolsearch.schemas.export import Exported, exported, shortened
 from toolsearch.support.text import clean, clean_json, legal_name
 from toolsearch.wires.shared import Pieces, answered_calls, definitions, distinct_ids, fields_of, read_answer
@@ -41,6 +43,7 @@ __all__ = [
     "fields_of",
     "legal_name",
     "read_answer",
+    "refused_tool",
     "shortened",
     "shown_image",
 ]
