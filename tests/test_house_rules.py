@@ -69,6 +69,7 @@ ALONE = {
         "_gemini_parts",
         "_gemini_contents",
         "_ollama_pieces",
+        "_ollama_fields",
         "_user_parts",
         "_message_pieces",
         "_response_pieces",

@@ -83,6 +83,39 @@ def test_a_recorded_reply_is_read_and_answered(recorded: Any, as_object: bool) -
     assert server_rules.refusal({"messages": [held["message"], *held["results"], held["last_message"]]}) == ""
 
 
+def test_the_fields_of_an_argument_reach_the_server_in_words() -> None:
+    """The client drops the schemas inside an argument, and keeps those of the items of a list."""
+    person = {
+        "type": "object",
+        "description": "Who comes.",
+        "properties": {
+            "name": {"type": "string"},
+            "home": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+            "tags": {"type": "array", "items": {"enum": ["a", "b"]}},
+        },
+        "required": ["name"],
+    }
+    schema = {"type": "object", "properties": {"who": person, "day": {"type": "string"}}, "required": ["who"]}
+    session = ToolSearch([{"name": "invite", "input_schema": schema}], mode="static").session()
+    with LoopbackProvider() as provider:
+        sdk.Client(host=provider.url).chat("m", [{"role": "user", "content": "?"}], tools=wire.tools_for(session))
+    sent = provider.requests[0]["tools"][0]["function"]["parameters"]["properties"]
+    assert sent["who"] == {
+        "type": "object",
+        "description": 'Who comes. Fields: name: string, home?: {city: string}, tags?: "a"|"b"[]',
+    }
+    assert sent["day"] == {"type": "string"}
+    wide = {"type": "object", "properties": {f"field_{n}": {"type": "string"} for n in range(500)}}
+    deep: Any = {"type": "string"}
+    for _ in range(9):
+        deep = {"type": "object", "properties": {"in": deep}}
+    big = {"type": "object", "properties": {"wide": wide, "deep": deep}}
+    (tool_sent,) = wire.tools_for(ToolSearch([{"name": "big", "input_schema": big}], mode="static").session())
+    told = tool_sent["function"]["parameters"]["properties"]
+    assert len(told["wide"]["description"]) <= 700
+    assert told["deep"]["description"].count("{") <= 4
+
+
 # -- an agent on the real client ---------------------------------------------------------------------------------------
 
 

@@ -8,6 +8,8 @@ import pytest
 from openai.types.chat import ChatCompletion
 
 from toolsearch import Catalog, ReplyError, SetupError, ToolCall, ToolResult, ToolSearch
+from toolsearch.events.facts import Answers, JudgedCall, ModelReplied, ToolReturned, UserSaid
+from toolsearch.testing.loopback import openai_chat as openai_chat_rules
 from toolsearch.tokens import counter
 from toolsearch.wires import anthropic as other_wire
 from toolsearch.wires import openai_chat as wire
@@ -379,3 +381,16 @@ def test_B05_a_schema_that_refers_to_itself_goes_out_whole_under_either_keyword(
     answer = session.handle(ToolCall("a", "plant", {"root": {"kids": [{"kids": "none"}]}}))
     assert answer.status == "invalid_arguments"
     assert "kids" in answer.content
+
+
+def test_an_id_of_another_provider_is_cut_to_the_length_that_this_one_takes() -> None:
+    """In the call and in its result; an id of a server of this format stays, as LiteLLM hides a signature in it."""
+    ids = ["fc_" + "x" * 60 + end for end in "ab"]
+    asked = tuple(JudgedCall(each, "tick", "{}") for each in ids)
+    answers = Answers(tuple(ToolReturned(each, "ok", "x") for each in ids))
+    moved = wire.messages_for([UserSaid("?"), ModelReplied("", asked, wire="openai_responses"), answers])
+    assert openai_chat_rules.refusal({"messages": moved}) == ""
+    assert [m["tool_call_id"] for m in moved[2:]] == [call["id"] for call in moved[1]["tool_calls"]]
+    raw = wire.message_from(reply_with(*map(function_call, ids)))
+    stayed = wire.messages_for([UserSaid("?"), ModelReplied("", asked, raw=raw, wire="openai_chat"), answers])
+    assert [m["tool_call_id"] for m in stayed[2:]] == [call["id"] for call in stayed[1]["tool_calls"]] == ids

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from toolsearch.events.facts import ModelReplied
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import legal_name, plain_json
 from toolsearch.wires._arguments import valid_json
 from toolsearch.wires._chat_extras import extras_of_message
 
-__all__ = ["Function", "kept_message"]
+__all__ = ["Function", "kept_message", "sent_id", "translated_message"]
+
+MOST_ID_CHARACTERS = 40  # OpenAI refuses a request with a longer one
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,3 +48,27 @@ def kept_message(message: JsonObject, functions: Sequence[Function], keep: Seque
 def _call(call: Function) -> dict[str, Any]:
     name, arguments = legal_name(call.function.get("name")), valid_json(call.function.get("arguments"))
     return {"id": call.id, "type": "function", "function": {"name": name, "arguments": arguments}, **call.extras}
+
+
+def translated_message(reply: ModelReplied) -> dict[str, Any]:
+    """A reply that came in another format."""
+    message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
+    if reply.calls:
+        message["tool_calls"] = [
+            _call(Function(short_id(each.id), {"name": each.name, "arguments": each.arguments})) for each in reply.calls
+        ]
+    return message
+
+
+def short_id(call_id: str) -> str:
+    """An id within the length that OpenAI takes."""
+    if len(call_id) <= MOST_ID_CHARACTERS:
+        return call_id
+    digest = hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{call_id[: MOST_ID_CHARACTERS - 9]}_{digest}"
+
+
+def sent_id(call_id: str, sent: Sequence[str]) -> str:
+    """The id of a result, which is that of its call as it was `sent`: servers of this format may have longer ids."""
+    short = short_id(call_id)
+    return short if short in sent else call_id

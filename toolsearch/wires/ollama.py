@@ -27,6 +27,7 @@ from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean, legal_name, plain_json
 from toolsearch.wires._arguments import arguments_object
+from toolsearch.wires._ollama_fields import with_fields_told
 from toolsearch.wires._ollama_pieces import OllamaPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
 from toolsearch.wires._user_parts import image_in, text_in, with_schema
@@ -58,11 +59,15 @@ def tools_for(session: ShowsTools, *, description_characters: int | None = None)
 
 
 def definition(shown: Shown, description_characters: int | None = None) -> dict[str, Any]:
-    """One tool in this format; with a limit, a description that is too long is cut, and says so at its end."""
+    """One tool in this format; with a limit, a description that is too long is cut, and says so at its end.
+
+    The fields of an argument that is an object are told in its description: the client drops their schemas.
+    """
     made = exported(shown.tool.input_schema, "ollama")
     text = " ".join(filter(None, (shown.tool.description or shown.tool.fallback_description, made.note)))
     description = shortened(text, description_characters, shown.tool.id)
-    return {"type": "function", "function": {"name": shown.name, "description": description, "parameters": made.schema}}
+    parameters = with_fields_told(made.schema)
+    return {"type": "function", "function": {"name": shown.name, "description": description, "parameters": parameters}}
 
 
 def message_from(reply: object) -> dict[str, Any]:

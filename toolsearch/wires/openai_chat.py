@@ -27,10 +27,9 @@ from toolsearch.schemas.export import exported, shortened
 from toolsearch.schemas.parallel_calls import inner_calls
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
-from toolsearch.support.text import clean, legal_name
-from toolsearch.wires._arguments import valid_json
+from toolsearch.support.text import clean
 from toolsearch.wires._chat_extras import KEPT_FOR, extras_of_call, names_to_keep, without_kept
-from toolsearch.wires._chat_message import Function, kept_message
+from toolsearch.wires._chat_message import Function, kept_message, sent_id, translated_message
 from toolsearch.wires._chat_pieces import ChatPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
 from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer
@@ -237,8 +236,9 @@ def messages_for(transcript: Iterable[Message], system: str = "", model: str = "
             case ModelReplied():
                 messages.append(_assistant(message, model))
             case Answers():
+                calls = [call["id"] for call in (messages[-1].get("tool_calls") or ())] if messages else []
                 messages += [
-                    {"role": "tool", "tool_call_id": result.call_id, "content": result.content}
+                    {"role": "tool", "tool_call_id": sent_id(result.call_id, calls), "content": result.content}
                     for result in message.results
                 ]
             case _:
@@ -253,17 +253,7 @@ def _assistant(reply: ModelReplied, model: str) -> dict[str, Any]:
             # The session replaces an id that an earlier call of the conversation has.
             kept["tool_calls"] = [{**call, "id": judged.id} for call, judged in zip(calls, reply.calls, strict=False)]
         return kept
-    message: dict[str, Any] = {"role": "assistant", "content": reply.text or (None if reply.calls else "")}
-    if reply.calls:
-        message["tool_calls"] = [
-            {
-                "id": call.id,
-                "type": "function",
-                "function": {"name": legal_name(call.name), "arguments": valid_json(call.arguments)},
-            }
-            for call in reply.calls
-        ]
-    return message
+    return translated_message(reply)
 
 
 def _text(content: object) -> str:

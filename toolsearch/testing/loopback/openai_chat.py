@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,7 +14,7 @@ from toolsearch.testing.loopback.steps import NO_HEADERS, Failure, Written, as_t
 
 __all__ = ["error", "events", "refusal", "reply", "stream_type"]
 
-MOST_TOOLS = 128
+MOST_TOOLS, MOST_ID_CHARACTERS = 128, 40
 ROLES = ("system", "developer", "user", "assistant", "tool", "function")
 
 
@@ -63,6 +64,11 @@ def _problems_of_messages(messages: list[JsonObject]) -> Iterator[str]:
             for call in calls:
                 if not isinstance(call["function"]["arguments"], str):
                     yield f"Invalid type for messages[{place}].tool_calls.function.arguments: expected a string"
+                if not re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", call["function"]["name"]):
+                    yield f"Invalid messages[{place}].tool_calls.function.name: {call['function']['name']!r}"
+                if not 0 < len(call["id"]) <= MOST_ID_CHARACTERS:
+                    yield (f"Invalid messages[{place}].tool_calls.id: string too long. Expected a string with maximum "
+                           f"length {MOST_ID_CHARACTERS}")  # fmt: skip
             waiting = [call["id"] for call in calls]
             if len({*waiting}) < len(waiting):
                 yield f"two calls of messages[{place}] have one id: {waiting}"
