@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -388,6 +390,53 @@ def test_another_error_is_raised_as_it_is(way: str, failure: Failure) -> None:
             ask(agent, way, "?")
     assert asked.native is not None
     assert len(provider.requests) == 1
+
+
+def test_J50_requests_that_are_refused_at_the_same_time_all_go_on() -> None:
+    together = threading.Barrier(3, timeout=20)
+
+    def refuse(body: Any) -> Any:
+        together.wait()
+        return Failure(400, Old.told)
+
+    with LoopbackProvider([refuse] * 3) as provider:
+        agent = Agent(model(provider.url), search())
+        with ThreadPoolExecutor(3) as pool:
+            ended = list(pool.map(lambda name: agent.run("?", conversation_id=name).text, "abc"))  # type: ignore[union-attr]
+    assert ended == ["Done."] * 3
+
+
+class Picky(LoopbackProvider):
+    """Refuses a request that declares this tool with its argument, as Anthropic says it: by the tool's place."""
+
+    refused = ""
+
+    def step(self, body: Any) -> Any:
+        for place, each in enumerate(body["tools"]):
+            if each["name"] == self.refused and each["input_schema"].get("required"):
+                self.script.insert(
+                    self._played, Failure(400, f"tools.{place}.custom.input_schema: JSON schema is invalid")
+                )
+        return super().step(body)
+
+
+@pytest.mark.parametrize("refused", ["send_mail", "rotate_key"])
+def test_a_declared_tool_that_the_provider_refuses_is_set_aside_and_the_rest_stays_native(refused: str) -> None:
+    """Whether it was found already, so that an answer refers to it, or not."""
+    with Picky([[FIND], "One.", [FIND_MORE], [USE_MORE], "Two.", "Three."]) as provider:
+        asked = model(provider.url)
+        agent = Agent(asked, search())
+        assert agent.run("Leak!", conversation_id="c").text == "One."  # type: ignore[union-attr]
+        provider.refused = refused
+        assert agent.run("Plants?", conversation_id="c").text == "Two."  # type: ignore[union-attr]
+        sent = len(provider.requests)
+        assert agent.run("More?", conversation_id="c").text == "Three."  # type: ignore[union-attr]
+    assert provider.refusals == []
+    assert asked.native is not None
+    assert len(provider.requests) == sent + 1
+    last = {each["name"]: each for each in provider.requests[-1]["tools"]}
+    assert not last.get(refused, {}).get("input_schema", {}).get("required")
+    assert results_in(provider.requests[-1])[-1] == "water_plants: balcony"
 
 
 def test_a_refusal_of_a_request_that_was_not_native_is_raised() -> None:

@@ -34,9 +34,9 @@ def plain_instead(
     """
     told = clean(str(error))[:300]
     refuses = getattr(error, "status_code", None) in (400, 404, 422)
-    if model.native is None or not refuses or not words.search(told):
+    if not refuses or not words.search(told):
         raise error
-    before, model.native = model.native, None
+    before, model.native = model.native, None  # it may be None already: another request was refused meanwhile
     if (plain := model.request_for(request)) == arguments:
         model.native = before
         raise error
