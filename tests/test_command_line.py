@@ -154,6 +154,38 @@ def test_check_lists_every_reason_even_if_nothing_is_usable(tmp_path: Path) -> N
     assert done.stderr.count("must be a JSON object, not int") == 3  # each, and the sentence on the whole
 
 
+ODD: dict[str, Any] = {
+    "name": "list_builds",
+    "description": "x" * 2_000,
+    "inputSchema": {
+        "type": "object",
+        "properties": {"filter[app]": {"type": "string"}, "me": {"$ref": "#"}, "any": {"not": {"type": "null"}}},
+    },
+}
+
+
+def test_check_says_what_becomes_of_each_tool_for_a_provider(tmp_path: Path) -> None:
+    """Changes are told, and no mistake; a tool that cannot be sent would be one."""
+    file = written(tmp_path, "tools.json", [KEY, ODD])
+    done = run(tmp_path, "check", "--tools", file, "--target", "openai", "--target", "gemini", COLUMNS="400")
+    assert done.returncode == 0
+    further = (
+        "a reference that comes round again admits anything: me.me", "not is not sent: me.any", "not is not sent: any",
+    )  # fmt: skip
+    renamed = "an argument is sent under another name: 'filter[app]' as 'filter_app'"
+    assert done.stdout.splitlines() == [
+        "Catalog(2 tools)",
+        "openai: 1 changed, 0 left out",
+        f"  changed   list_builds: {renamed}; the description has 2,000 characters, of which 1,024 are sent",
+        "gemini: 1 changed, 0 left out",
+        f"  changed   list_builds: {renamed}; {'; '.join(further)}",
+    ]
+    told = json.loads(run(tmp_path, "check", "--tools", file, "--target", "all", "--format", "json").stdout)
+    assert list(told["targets"]) == ["openai", "anthropic", "gemini", "ollama"]
+    assert told["targets"]["anthropic"] == {"changed": [{"id": "list_builds", "changes": [renamed]}], "left_out": []}
+    assert run(tmp_path, "check", "--tools", file).stdout == "Catalog(2 tools)\n"
+
+
 # -- what search prints ------------------------------------------------------------------------------------------------
 
 LONG = "storage_account_create_with_a_name_that_is_wider_than_a_terminal_of_eighty_columns_ever_is"

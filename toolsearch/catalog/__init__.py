@@ -14,6 +14,7 @@ enrichment    example queries asked of a model               answers     what a 
 text_models   a program or an endpoint as a model of texts
 missing       servers that cannot be reached, and who may hear of it
 trust         what a definition may say of its own tool
+exports       what becomes of tools on their way to a provider
 """
 
 from __future__ import annotations

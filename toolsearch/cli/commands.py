@@ -10,6 +10,7 @@ from rich.console import Console
 
 from toolsearch import Catalog, Settings, SetupError, ToolSearch, __version__
 from toolsearch.catalog.examples import Examples
+from toolsearch.catalog.exports import check_exports
 from toolsearch.catalog.sanitising import FLAGS
 from toolsearch.cli.enrich import enrich
 from toolsearch.cli.learned import learned
@@ -25,6 +26,7 @@ from toolsearch.cli.output import (
     warn,
     warn_of_unread,
 )
+from toolsearch.cli.targets import Target, export_lines, exports_as_json, targets_of
 from toolsearch.cli.tool_files import IndexOption, ToolFiles, catalog_of, fill
 
 __all__ = ["app"]
@@ -102,10 +104,21 @@ def search(
 
 
 @app.command(epilog="Example: toolsearch check --tools tools.json --tools more-tools.jsonl")
-def check(tools: ToolFiles, form: FormatOption = OutputForm.text) -> None:
+def check(
+    tools: ToolFiles,
+    target: Annotated[
+        list[Target] | None,
+        typer.Option(
+            help="A provider to check the tools for: list those that it gets changed, and those that it cannot get. "
+            "Repeat it for several.",
+            show_default="none",
+        ),
+    ] = None,
+    form: FormatOption = OutputForm.text,
+) -> None:
     """List the definitions that cannot be used and the texts that look hostile.
 
-    The exit code is 1 if there are any, or if a file goes on elsewhere.
+    The exit code is 1 if there are any, if a tool cannot be sent to a target, or if a file goes on elsewhere.
 
     It is 2 if a file has no usable tool.
     """
@@ -115,14 +128,19 @@ def check(tools: ToolFiles, form: FormatOption = OutputForm.text) -> None:
     except SetupError as error:
         warn_of_unread(catalog, told=str(error))
         raise
+    targets = targets_of(target or [])
+    exports = list(check_exports(catalog, targets))
     if form is OutputForm.json:
-        print_json(check_as_json(catalog))
+        print_json(check_as_json(catalog) | ({"targets": exports_as_json(exports, targets)} if targets else {}))
     else:
         show(repr(catalog))
+        for line in export_lines(exports, targets):
+            show_folded(line)
         for tool in catalog.suspicious:
             show_folded(f"suspicious  {tool.id}: {'; '.join(FLAGS[flag] for flag in tool.flags)}")
         warn_of_unread(catalog)
-    raise typer.Exit(1 if catalog.suspicious or catalog.quarantined or catalog.notices else 0)
+    is_wrong = catalog.suspicious or catalog.quarantined or catalog.notices or any(each.left_out for each in exports)
+    raise typer.Exit(1 if is_wrong else 0)
 
 
 app.command(epilog="Example: toolsearch enrich --tools tools.json --out queries.jsonl --ask 'my-model --plain'")(enrich)

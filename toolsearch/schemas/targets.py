@@ -5,6 +5,7 @@ Where a provider documents no number, the budget is far above what people write 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -46,6 +47,7 @@ class Rules:
     enum_characters: int = 8_000
     all_values: int = 1_000
     is_lossless: bool = False
+    description_characters: float = math.inf  # of a tool; OpenAI refuses a request with a longer one
 
     def with_enums(self, values: int) -> Rules:
         """These rules, with another budget for an enum; what it allows is not cut for its characters."""
@@ -53,7 +55,7 @@ class Rules:
 
 
 RULES: dict[Target, Rules] = {
-    "openai": Rules(),
+    "openai": Rules(description_characters=1_024),
     "anthropic": Rules(),
     # As the guide to structured outputs lists them; what it does not list makes the request fail.
     "openai_strict": Rules(
@@ -62,6 +64,7 @@ RULES: dict[Target, Rules] = {
         formats=frozenset("date-time time date duration email hostname ipv4 ipv6 uuid".split()),
         depth=10,
         is_lossless=True,
+        description_characters=1_024,
     ),
     # Of what the reference of `parametersJsonSchema` lists, what means the same in every version of the service.
     "gemini": Rules(

@@ -246,7 +246,7 @@ class LoadedTools:
 
     def set_aside(self, names: Iterable[str], why: str) -> tuple[str, ...]:
         """Hides tools from this conversation for good, pinned ones too; returns their ids."""
-        ids = dict.fromkeys(self._ids.get(name) or self.declared.id_of(name) or name for name in names)
+        ids = dict.fromkeys(self._id_meant(name) for name in names)
         known = {tool.id: tool for tool in [*self.pinned, *self.found.values()]}
         tools = [tool for i in ids if (tool := known.get(i) or self.live(i)) is not None]
         gone = {tool.id: why for tool in tools}
@@ -262,6 +262,11 @@ class LoadedTools:
         self.room += 0 if self.mode == "bridge" else len(self.pinned) - len(staying)
         self.pinned, self.callable, self._shown = staying, self.callable - gone.keys(), None
         return tuple(gone)
+
+    def _id_meant(self, name: str) -> str:
+        """The id of the tool that was sent by a name; Gemini is sent an underscore before a digit."""
+        plain = name.removeprefix("_")
+        return self._ids.get(name) or self.declared.id_of(name) or self._ids.get(plain) or name
 
     def take_back(self) -> None:
         """Loads found tools again that were gone and are back, such as those of a server that was away.
