@@ -75,14 +75,9 @@ class Ranking(list[Scored]):
     """
 
     def __init__(
-        self,
-        scored: Iterable[Scored] = (),
-        *,
-        answerable: float | None = None,
-        near: Iterable[str] = (),
-        degraded: str | None = None,
-        hint: str | None = None,
-    ) -> None:
+        self, scored: Iterable[Scored] = (), *, answerable: float | None = None, near: Iterable[str] = (),
+        degraded: str | None = None, hint: str | None = None,
+    ) -> None:  # fmt: skip
         super().__init__(scored)
         self.answerable, self.degraded, self.hint, self._near = answerable, degraded, hint, near
 
@@ -128,6 +123,7 @@ class Encoder(Protocol):
     def width(self) -> int: ...
     def encode(self, texts: Sequence[str], *, query: bool = False) -> NDArray[np.float32]:
         """A row for each text, (len(texts), width), float32. `query` is True for texts to search with."""
+        ...
 
 
 # -- what a program decides --------------------------------------------------------------------------------------
@@ -341,15 +337,19 @@ class Wire(Protocol):
 
     def tools_for(self, session: ShowsTools, /) -> list[dict[str, Any]]:
         """The `tools` of the next request."""
+        ...
 
     def message_from(self, reply: Any, /) -> dict[str, Any] | list[dict[str, Any]]:
         """The assistant's message of a reply, to send back with the history; a list where a reply is several items."""
+        ...
 
     def calls_in(self, reply: Any, /) -> list[ToolCall]:
         """The calls of a reply, in the model's order."""
+        ...
 
     def results_for(self, answered: Iterable[tuple[ToolCall, ToolResult]], /) -> list[dict[str, Any]]:
         """The messages that carry the results back."""
+        ...
 
 
 # -- stores ------------------------------------------------------------------------------------------------------

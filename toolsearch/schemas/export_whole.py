@@ -82,7 +82,7 @@ class WholeSchema:
 
     def _inner(self, value: object, path: Path, at: Place) -> dict[str, object]:
         if isinstance(value, Mapping):
-            if self.is_hoisting and id(value) in self.where and value.keys() != {"$ref"}:
+            if self.is_hoisting and id(value) in self.where and not (len(value) == 1 and "$ref" in value):
                 return {"$ref": _pointer(self.where[id(value)])}
             return self._schema(value, path, at)
         return {"not": {}} if value is False else {}
