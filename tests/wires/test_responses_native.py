@@ -580,3 +580,35 @@ def test_reasoning_that_the_provider_cannot_read_is_left_out(way: str) -> None:
 
 async def _last(answer: Any) -> Any:
     return [each async for each in answer][-1]
+
+
+def test_ids_of_another_provider_are_within_the_length_that_this_one_takes() -> None:
+    """Of calls and of their results."""
+    long = [f"{'x' * 60}{n}" for n in range(10, 12)]
+    asked = tuple(JudgedCall(each, "rotate_key", {}) for each in long)
+    results = tuple(ToolReturned(each, "ok", "done") for each in long)
+    with LoopbackProvider() as provider:
+        talk = (UserSaid("x"), ModelReplied(calls=asked, wire="gemini"), Answers(results))
+        list(model_for(provider, "whole")(CallModel(talk)))  # type: ignore[arg-type]
+    assert provider.refusals == []
+    assert len({item["call_id"] for item in provider.requests[0]["input"][1:]}) == 2
+
+
+@searches
+def test_a_tool_that_the_provider_refuses_leaves_the_items_too(search_tool: str) -> None:
+    """The definition stands in the journal, in an answer: it is not sent again, and the turn goes on."""
+
+    class Picky(LoopbackProvider):
+        def step(self, body: Any) -> Any:
+            if '"name": "rotate_key", "description"' not in json.dumps(body):
+                return super().step(body)
+            self.refusals.append("rotate_key")
+            return Failure(400, "Invalid schema for function 'rotate_key': it is too odd.")
+
+    script = [search_for("rotate key", "s1", search_tool), "This step is not played.", "I cannot.", "No."]
+    with Picky(script) as provider:
+        agent = Agent(model_for(provider), made(search_tool), actions="run")
+        assert run(agent, "Rotate it.").text == "I cannot."  # type: ignore[union-attr]
+        assert run(agent, "Really?").text == "No."  # type: ignore[union-attr]
+    assert provider.refusals == ["rotate_key"]
+    assert "rotate_key" not in [name for each in brought(provider.requests[-1]) for name in each]

@@ -89,7 +89,8 @@ class ModelStep:
         own: list[object] = [{"name": shown.name} for shown in request.tools]
         request_for = getattr(self.io.parts.model, "request_for", None)
         with suppress(Exception):
-            own = request_tools(request_for(request)) or own if callable(request_for) else own
+            # Those that a message brings stand behind the ones in `tools`, whose places an error may name.
+            own = [*request_tools(request_for(request)), *own] if callable(request_for) else own
         return refused_tools(error, own)
 
     def _set_aside(self, names: list[str], error: Exception) -> Effects[None]:

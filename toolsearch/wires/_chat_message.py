@@ -13,7 +13,7 @@ from toolsearch.support.text import legal_name, plain_json
 from toolsearch.wires._arguments import valid_json
 from toolsearch.wires._chat_extras import extras_of_message
 
-__all__ = ["Function", "kept_message", "sent_id", "translated_message"]
+__all__ = ["Function", "kept_message", "sent_id", "short_id", "translated_message"]
 
 MOST_ID_CHARACTERS = 40  # OpenAI refuses a request with a longer one
 

@@ -17,6 +17,7 @@ from toolsearch.events.facts import JudgedCall
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import legal_name
 from toolsearch.wires._arguments import valid_json
+from toolsearch.wires._chat_message import short_id
 from toolsearch.wires._response_items import TOOL_SEARCH, input_of, is_call
 from toolsearch.wires._response_reasoning import FREE
 from toolsearch.wires._user_parts import image_in, text_in
@@ -46,6 +47,7 @@ class Input:
         self._define, self._listed, self._searches, self._brings = define, set(listed), searches, brings
         self._items: list[dict[str, Any]] = []
         self._spaces: dict[str, str] = {}  # of the tools that items bring: the namespace that each is called in
+        self._call_ids: dict[str, str] = {}  # of translated calls: the id in the journal -> the one that is sent
         self._searching: set[str] = set()  # ids of searches of the provider's own form
         self._ids: set[object] = set()  # of items
 
@@ -84,12 +86,13 @@ class Input:
         if text.strip():
             self._items.append({"role": "assistant", "content": text})
         for call in calls:
+            self._call_ids[call.id] = call_id = short_id(call.id)
             if call.kind == "search" and call.name == TOOL_SEARCH:
-                head = {"type": "tool_search_call", "call_id": call.id, "execution": "client", "status": "completed"}
+                head = {"type": "tool_search_call", "call_id": call_id, "execution": "client", "status": "completed"}
                 self._items.append(self._search({**head, "arguments": input_of(call.arguments)}))
             else:
                 name, arguments = legal_name(call.name), valid_json(call.arguments)
-                self._items.append({"type": "function_call", "call_id": call.id, "name": name, "arguments": arguments})
+                self._items.append({"type": "function_call", "call_id": call_id, "name": name, "arguments": arguments})
 
     def _search(self, call: dict[str, Any]) -> dict[str, Any]:
         """A search in the provider's own form; a call of a function where the request does not have that form."""
@@ -108,7 +111,8 @@ class Input:
     def answer(self, results: Iterable[tuple[str, str, Iterable[Part], Iterable[LoadedTool]]]) -> None:
         """The results of a reply's calls, each with the id of its call, its text, its parts, and what it brings."""
         texts = []
-        for call_id, text, parts, loaded in results:
+        for answered, text, parts, loaded in results:
+            call_id = self._call_ids.get(answered, answered)
             if call_id in self._searching:
                 brought = self._grouped(self._new(list(loaded)))
                 head = {"type": "tool_search_output", "call_id": call_id, "execution": "client"}

@@ -11,7 +11,7 @@ from toolsearch.testing.loopback import schema_rules
 
 __all__ = ["places_of", "problems"]
 
-MOST_TOOLS = 128
+MOST_TOOLS, MOST_ID_CHARACTERS = 128, 64
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,128}")
 _ROLES = ("user", "assistant", "system", "developer")
 _OUTPUTS = {
@@ -126,6 +126,8 @@ def _problems_of_pairs(items: list[JsonObject]) -> Iterator[str]:
         if item.get("execution") == "server":
             continue
         if (output := _OUTPUTS.get(str(kind))) is not None:
+            if not 0 < len(item["call_id"]) <= MOST_ID_CHARACTERS:
+                yield f"Invalid '{at}.call_id': string too long. Expected a string with maximum length 64."
             if item["call_id"] in waiting:
                 yield f"{at}: two calls have the call_id {item['call_id']}"
             waiting[item["call_id"]] = output
