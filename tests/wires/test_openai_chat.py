@@ -7,9 +7,10 @@ from typing import Any
 import pytest
 from openai.types.chat import ChatCompletion
 
-from toolsearch import Catalog, ReplyError, SetupError, ToolCall, ToolResult, ToolSearch
+from toolsearch import CallModel, Catalog, ReplyError, SetupError, ToolCall, ToolResult, ToolSearch
 from toolsearch.events.facts import Answers, JudgedCall, ModelReplied, ToolReturned, UserSaid
 from toolsearch.testing.loopback import openai_chat as openai_chat_rules
+from toolsearch.testing.loopback import schema_rules
 from toolsearch.tokens import counter
 from toolsearch.wires import anthropic as other_wire
 from toolsearch.wires import openai_chat as wire
@@ -394,3 +395,30 @@ def test_an_id_of_another_provider_is_cut_to_the_length_that_this_one_takes() ->
     raw = wire.message_from(reply_with(*map(function_call, ids)))
     stayed = wire.messages_for([UserSaid("?"), ModelReplied("", asked, raw=raw, wire="openai_chat"), answers])
     assert [m["tool_call_id"] for m in stayed[2:]] == [call["id"] for call in stayed[1]["tool_calls"]] == ids
+
+
+# -- strict ------------------------------------------------------------------------------------------------------------
+
+
+def test_B21_strict_is_for_a_bounded_number_of_tools_that_lose_nothing_by_it() -> None:
+    """B12, B13: an open object among them is sent without strict, and does not count."""
+    closed = {"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}
+    free = {"type": "object", "properties": {"headers": {"type": "object", "description": "any key/value"}}}
+    tools = [{"name": f"t{i}", "input_schema": free if i == 1 else closed} for i in range(9)]
+    session = ToolSearch(tools, mode="static").session()
+    sent = wire.tools_for(session, strict_tools=6)
+    strict = [each["function"]["name"] for each in sent if each["function"].get("strict")]
+    assert strict == ["t0", "t2", "t3", "t4", "t5", "t6"]
+    assert sent[1]["function"]["parameters"] == free
+    assert sent[2]["function"]["parameters"]["required"] == ["a"]
+    assert not any("strict" in each["function"] for each in wire.tools_for(session))
+    model = wire.model(lambda **given: None, "gpt-x", strict_tools=1)
+    request = model.request_for(CallModel((), tuple(session.shown())))
+    assert [each["function"].get("strict") for each in request["tools"]] == [True, *[None] * 8]
+    assert [refusal for each in sent if (refusal := _refusal(each["function"]))] == []
+    assert session.handle(ToolCall("1", "t2", {"a": None})).status != "invalid_arguments"
+
+
+def _refusal(function: dict[str, Any]) -> list[str]:
+    rules = schema_rules.openai_strict if function.get("strict") else schema_rules.openai
+    return list(rules(function["name"], function["description"], function["parameters"]))

@@ -32,7 +32,7 @@ from toolsearch.wires._chat_extras import KEPT_FOR, extras_of_call, names_to_kee
 from toolsearch.wires._chat_message import Function, kept_message, sent_id, translated_message
 from toolsearch.wires._chat_pieces import ChatPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
-from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer
+from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer, strict_schemas
 
 __all__ = [
     "ChatClient",
@@ -58,11 +58,26 @@ OTHERS = {
 DESCRIPTION_CHARACTERS = 1_024  # the provider refuses a request with a longer one
 
 
-def tools_for(session: ShowsTools, *, description_characters: int = DESCRIPTION_CHARACTERS) -> list[dict[str, Any]]:
-    """The `tools` of the next request. Earlier entries keep their bytes and places; found tools come at the end."""
+def tools_for(
+    session: ShowsTools, *, description_characters: int = DESCRIPTION_CHARACTERS, strict_tools: int = 0
+) -> list[dict[str, Any]]:
+    """The `tools` of the next request. Earlier entries keep their bytes and places; found tools come at the end.
+
+    So many of the first tools are `strict` that lose nothing by it; the provider limits how many a request may have.
+    """
     checks.having("session", session, "a Session, as ToolSearch(…).session() gives", "tools")
     checks.whole("description_characters", description_characters, 100, none="for no limit")
-    return definitions(session.tools(), lambda shown: definition(shown, description_characters))
+    checks.whole("strict_tools", strict_tools, 0)
+    return _tools(session.tools(), description_characters, strict_tools)
+
+
+def _tools(tools: Sequence[Shown], description_characters: int, strict_tools: int) -> list[dict[str, Any]]:
+    made = definitions(tools, lambda shown: definition(shown, description_characters))
+    strict = strict_schemas(tools, strict_tools) if strict_tools else {}
+    for function in (each["function"] for each in made):
+        if function["name"] in strict:
+            function |= {"parameters": strict[function["name"]], "strict": True}
+    return made
 
 
 def definition(shown: Shown, description_characters: int = DESCRIPTION_CHARACTERS) -> dict[str, Any]:
@@ -110,6 +125,7 @@ def model(
     *,
     stream: bool = True,
     keep: str | Sequence[str] = (),
+    strict_tools: int = 0,
     **options: object,
 ) -> ChatModel:
     """A model for an `Agent`, asked through an `OpenAI` or `AsyncOpenAI` client; `options` go into every request.
@@ -117,13 +133,15 @@ def model(
     A function that takes the arguments of `chat.completions.create` does as well, as `litellm.completion` is.
     An option that is None is left out of the request, also one of the wire's own: some servers refuse `stream_options`.
     `keep` is that of `message_from`; a conversation that moves to another model leaves behind what was kept by it.
+    `strict_tools` is that of `tools_for`.
     """
     if not _is_function(client):
         wanted = "an OpenAI or AsyncOpenAI client, or a function such as litellm.completion"
         checks.having("client", client, wanted, "chat.completions.create")
     checks.text("name", name, empty=False)
     checks.flag("stream", stream)
-    return ChatModel(client, name, stream, options, names_to_keep(keep))
+    checks.whole("strict_tools", strict_tools, 0)
+    return ChatModel(client, name, stream, options, names_to_keep(keep), strict_tools=strict_tools)
 
 
 class Creates(Protocol):
@@ -168,14 +186,17 @@ class ChatModel:
         stream: bool,
         options: JsonObject,
         keep: Sequence[str] = (),
+        *,
+        strict_tools: int = 0,
     ) -> None:
+        self.strict_tools = strict_tools
         self.client, self.name, self.stream, self.options, self.keep = client, name, stream, dict(options), keep
 
     def request_for(self, request: CallModel) -> dict[str, Any]:
         """The arguments of `chat.completions.create`."""
         messages = messages_for(request.transcript, request.system, self.name)
         arguments: dict[str, Any] = {"model": self.name, "messages": messages}
-        if tools := definitions(request.tools, definition):
+        if tools := _tools(request.tools, DESCRIPTION_CHARACTERS, self.strict_tools):
             arguments["tools"] = tools
         if request.schema is not None:
             arguments["response_format"] = {

@@ -17,12 +17,21 @@ from toolsearch.catalog.tools import Shown
 from toolsearch.errors import NotExportable
 from toolsearch.events.facts import Reply, TextDelta
 from toolsearch.protocols import AsyncReplyStream, ReplyStream
+from toolsearch.schemas.export import exported
 from toolsearch.support import checks
 from toolsearch.support.checks import wrong
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import NOTHING, clean
 
-__all__ = ["Pieces", "answered_calls", "definitions", "distinct_ids", "fields_of", "read_answer"]
+__all__ = [
+    "Pieces",
+    "answered_calls",
+    "definitions",
+    "distinct_ids",
+    "fields_of",
+    "read_answer",
+    "strict_schemas",
+]
 
 log = logging.getLogger("toolsearch")
 
@@ -36,6 +45,27 @@ def definitions(tools: Iterable[Shown], definition: Callable[[Shown], dict[str, 
         except NotExportable as error:
             _warn_once(shown.tool.id, str(error))
     return made
+
+
+def strict_schemas(tools: Iterable[Shown], most: int) -> dict[str, dict[str, Any]]:
+    """The strict schemas of the first tools that lose nothing by it, at most `most`, by name; the log says why not.
+
+    A provider has one budget for all strict tools of a request, so it is the first ones that get it, and keep it.
+    """
+    made: dict[str, dict[str, Any]] = {}
+    for shown in tools:
+        if len(made) >= most:
+            break
+        try:
+            made[shown.name] = exported(shown.tool.input_schema, "openai_strict").schema
+        except NotExportable as error:
+            _inform_once(shown.tool.id, str(error))
+    return made
+
+
+@lru_cache(maxsize=4096)
+def _inform_once(tool: str, why: str) -> None:
+    log.info("the tool %r is not sent as strict, which would lose something: %s", tool, why)
 
 
 @lru_cache(maxsize=4096)
