@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from toolsearch import Caller, Catalog, SetupError, Tool, ToolSearch, tool
+from toolsearch.calls import NativeDelivery
 from toolsearch.events.facts import Answers
 from toolsearch.events.requests import CallModel
 from toolsearch.layers import approval, rules
@@ -188,3 +189,41 @@ def test_a_rule_that_cannot_be_is_refused_by_name(options: dict[str, Any], named
         rules(**options)
     with pytest.raises(SetupError, match="each check must be a function"):
         rules("code/*")  # type: ignore[arg-type]
+
+
+class Native(ScriptedModel):
+    """A model whose wire delivers natively."""
+
+    native = NativeDelivery(declares=True)
+
+
+@pytest.mark.parametrize("declares", [True, False])
+def test_in_the_mode_native_no_request_holds_what_may_not_be_used_now(declares: bool) -> None:
+    """NA-3: neither among the deferred tools nor in the answer that brought it."""
+    firm, allowed = Firm(), {"payroll/salary_of", "wiki/read_page"}
+    rule = rules(lambda tool, caller: tool.id in allowed)
+
+    def call_after_the_rule_has_changed(request: CallModel) -> Any:
+        allowed.remove("payroll/salary_of")
+        return [("salary_of", {})]
+
+    model = Native(
+        [("search_tools", {"queries": ["salary of an employee"]})],
+        [("salary_of", {})],
+        call_after_the_rule_has_changed,
+        "Done.",
+    )
+    model.native = NativeDelivery(declares=declares)
+    agent = Agent(model, ToolSearch(firm.catalog, mode="native", results=1), layers=[rule])
+    agent.run("What does Ana earn?", conversation_id="s")
+
+    def held(request: CallModel) -> list[str]:
+        brought = [loaded.id for message in request.transcript if isinstance(message, Answers)
+                   for result in message.results for loaded in result.loaded]  # fmt: skip
+        return [shown.tool.id for shown in (*request.tools, *request.deferred)] + brought
+
+    assert [held(request).count("payroll/salary_of") for request in model.requests] == (
+        [1, 3, 3, 0] if declares else [0, 2, 2, 0]
+    )
+    assert firm.did == ["salary_of"]
+    assert [status for status, _ in results(agent)] == ["ok", "ok", "unknown"]

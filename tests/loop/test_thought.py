@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from toolsearch import SetupError, ToolSearch, tool
-from toolsearch.calls import ToolCall
+from toolsearch.calls import NativeDelivery, ToolCall
 from toolsearch.events.facts import Answers, ModelReplied, Reply
 from toolsearch.events.requests import Paused
 from toolsearch.layers import approval, limits, thought
@@ -241,3 +241,32 @@ def test_a_consumer_is_required() -> None:
     """SA-48."""
     with pytest.raises(SetupError, match="consumer must be"):
         thought(FIELDS, None)  # type: ignore[arg-type]
+
+
+class Native(ScriptedModel):
+    """A model whose wire delivers natively."""
+
+    native = NativeDelivery()
+
+
+@pytest.mark.parametrize("declares", [True, False])
+def test_every_definition_has_the_extra_arguments_in_the_mode_native_too(declares: bool) -> None:
+    """SA-48: those that are deferred, and those that an answer brings."""
+    desk = Desk(mode="native")
+    desk.model = Native(
+        [("search_tools", {"queries": ["pay somebody"]})], [("pay", {"innerThought": "Owed.", "who": "bo"})]
+    )
+    desk.model.native = NativeDelivery(declares=declares)  # type: ignore[attr-defined]
+    desk.agent().run("Pay bo.")
+    asked = desk.model.requests[-1]
+    declared = [shown.tool.input_schema for shown in asked.deferred if shown.name == "pay"]
+    listed = [shown.tool.input_schema for shown in asked.tools if shown.name == "pay"]
+    brought = [loaded.input_schema for message in asked.transcript if isinstance(message, Answers)
+               for result in message.results for loaded in result.loaded if loaded.name == "pay"]  # fmt: skip
+    assert (len(declared), len(listed), len(brought)) == (int(declares), 1, 1)
+    assert {"innerThought", "who", "amount"} == {*listed[0]["properties"]}
+    assert [*listed, *declared] == brought * (1 + declares)
+    assert desk.told == [("desk/pay", {"innerThought": "Owed.", "who": "bo"}, {"innerThought": "Owed."})]
+    assert desk.got == [{"who": "bo", "amount": 1}]
+    requests = desk.model.requests
+    assert all(now.deferred == requests[0].deferred for now in requests)

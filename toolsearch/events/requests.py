@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from toolsearch.calls import Caller, LoadedTool, Status, ToolResult
-from toolsearch.catalog.tools import Shown, Tool
+from toolsearch.catalog.tools import Shown, Tool, loaded_of, shown_of
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import (
     Answers,
@@ -84,7 +84,25 @@ class CallModel:
 
     def without(self, ids: Container[str]) -> CallModel:
         """The request without the definitions of these tools that its messages bring."""
-        return replace(self, transcript=tuple(_without(message, ids) for message in self.transcript))
+        return self._bringing(lambda loaded: None if loaded.id in ids else loaded)
+
+    def with_tools(self, change: Callable[[Shown], Shown | None]) -> CallModel:
+        """The request with every definition changed, those that are deferred and those that messages bring too.
+
+        `change` gets each tool and gives it as the model is to see it, or None to hide it; then no message brings it.
+        """
+        tools, deferred = ([(each, change(each)) for each in some] for some in (self.tools, self.deferred))
+        hidden = {each.tool.id for each, made in (*tools, *deferred) if made is None}
+
+        def changed(loaded: LoadedTool) -> LoadedTool | None:
+            made = None if loaded.id in hidden else change(shown_of(loaded))
+            return None if made is None else loaded_of(made)
+
+        shown = [tuple(made for _, made in some if made is not None) for some in (tools, deferred)]
+        return replace(self._bringing(changed), tools=shown[0], deferred=shown[1])
+
+    def _bringing(self, change: Callable[[LoadedTool], LoadedTool | None]) -> CallModel:
+        return replace(self, transcript=tuple(_bringing(message, change) for message in self.transcript))
 
     def listed(self) -> tuple[Shown, ...]:
         """The tools whose definition no message brings: those that a native wire lists. In other modes, all tools.
@@ -119,18 +137,17 @@ def _loaded_in(message: Message) -> Iterable[LoadedTool]:
             return ()
 
 
-def _without(message: Message, ids: Container[str]) -> Message:
+def _bringing(message: Message, change: Callable[[LoadedTool], LoadedTool | None]) -> Message:
+    def changed(brought: Iterable[LoadedTool]) -> tuple[LoadedTool, ...]:
+        return tuple(made for loaded in brought if (made := change(loaded)) is not None)
+
     match message:
-        case Answers() if any(loaded.id in ids for result in message.results for loaded in result.loaded):
-            return Answers(tuple(replace(each, loaded=_others(each.loaded, ids)) for each in message.results))
-        case UserSaid() if any(loaded.id in ids for loaded in message.loaded):
-            return replace(message, loaded=_others(message.loaded, ids))
+        case Answers() if any(result.loaded for result in message.results):
+            return Answers(tuple(replace(each, loaded=changed(each.loaded)) for each in message.results))
+        case UserSaid() if message.loaded:
+            return replace(message, loaded=changed(message.loaded))
         case _:
             return message
-
-
-def _others(brought: Iterable[LoadedTool], ids: Container[str]) -> tuple[LoadedTool, ...]:
-    return tuple(loaded for loaded in brought if loaded.id not in ids)
 
 
 def _as_text(message: Message) -> Message:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Protocol, TypeAlias
 
@@ -146,8 +146,9 @@ class _Rules:
 
     def around_model(self, request: CallModel) -> ModelSteps:
         """Leaves out of the request what may not be used now; rules say nothing of the session's own tools."""
-        usable = tuple(shown for shown in request.tools if shown.built_in or self(shown.tool, request.caller))
-        return (yield request if len(usable) == len(request.tools) else replace(request, tools=usable))
+        tools = (*request.tools, *request.deferred)
+        hidden = {each.tool.id for each in tools if not (each.built_in or self(each.tool, request.caller))}
+        return (yield request.with_tools(lambda each: None if each.tool.id in hidden else each) if hidden else request)
 
     def around_round(self, request: Round) -> RoundSteps:
         answers: dict[str, ToolAnswer] = {}

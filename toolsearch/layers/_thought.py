@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import logging
 from collections.abc import Callable, Generator, Mapping
@@ -21,11 +22,14 @@ from toolsearch.protocols import Do, Layer, ModelSteps
 from toolsearch.schemas.checking import check_schema
 from toolsearch.schemas.validation import ArgumentsError, parse_arguments
 from toolsearch.support import checks
+from toolsearch.support.bounded_cache import BoundedCache
 from toolsearch.support.json_types import JsonObject
 
 __all__ = ["thought"]
 
 log = logging.getLogger("toolsearch")
+
+MOST_KEPT = 20_000  # tools
 
 T = TypeVar("T")
 Written: TypeAlias = str | JsonObject | None  # the arguments of a call as the model wrote them
@@ -71,12 +75,15 @@ class _Thought:
     consumer: Callable[[str, Written, Any], object]
     strip: bool
     name: str = "thought"
+    made: BoundedCache[Shown] = dataclasses.field(
+        default_factory=lambda: BoundedCache(MOST_KEPT), repr=False, compare=False
+    )
 
     def around_model(self, request: CallModel) -> ModelSteps:
         if not request.tools:
             return (yield request)
         own = {shown.name.casefold(): shown for shown in request.tools}
-        reply = yield replace(request, tools=tuple(self._with_extras(shown) for shown in request.tools))
+        reply = yield request.with_tools(self._with_extras)
         if not is_reply(reply) or not reply.calls:
             return reply
         calls = []
@@ -88,9 +95,14 @@ class _Thought:
         return replace(reply, calls=tuple(calls))
 
     def _with_extras(self, shown: Shown) -> Shown:
-        """The tool with the extra arguments first: a model writes them in this order."""
+        """The tool with the extra arguments. It is kept, because every request may have all tools, deferred."""
         if not _takes_extras(shown):
             return shown
+        key = (shown.tool.digest, shown.name, shown.delivered)
+        return self.made.get(key) or self.made.put(key, self._extended(shown), 1)
+
+    def _extended(self, shown: Shown) -> Shown:
+        """The tool with the extra arguments first: a model writes them in this order."""
         tool, before = shown.tool, shown.tool.input_schema
         own = before.get("properties") or {}
         extras = {name: field for name, field in self.schema["properties"].items() if name not in own}
