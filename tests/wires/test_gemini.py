@@ -162,6 +162,16 @@ def test_a_name_a_model_made_up_is_the_same_in_the_call_and_in_its_result(name: 
     assert results[0]["parts"][0]["function_response"]["response"] == {"error": "no"}
 
 
+def test_a_tool_that_the_provider_refuses_is_set_aside_also_under_the_name_that_was_sent() -> None:
+    refused = Failure(400, "* GenerateContentRequest.tools[0].function_declarations[0].name: [FIELD_INVALID] no")
+    tools = [{"name": "3d_print", "run": lambda: "printed"}, look]
+    with LoopbackProvider([refused, "Done."]) as provider:
+        agent = Agent(model_of(provider), ToolSearch(tools, mode="static"))
+        assert agent.run("Print it.", conversation_id="s").text == "Done."  # type: ignore[union-attr]
+    assert provider.tool_names() == [["_3d_print", "look"], ["look"]]
+    assert agent.conversation("s").session.refused.keys() == {"3d_print"}
+
+
 # -- an agent on the real SDK ------------------------------------------------------------------------------------------
 
 
