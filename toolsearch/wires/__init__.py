@@ -4,7 +4,7 @@ openai_chat   Chat Completions, of OpenAI and of servers that speak it      anth
 openai_responses   Responses, of OpenAI       response_items, response_input   what a reply of it has, and a request
 gemini        Gemini, by google-genai      gemini_parts, gemini_contents, gemini_pieces   its parts, a request, a stream
 ollama        Ollama, by its own client     ollama_pieces, ollama_fields   a stream; the fields of arguments in words
-user_parts    what a user's message holds besides text, from any provider
+user_parts    what a user's message holds besides text, for any provider
 chat_message, chat_extras   a chat completion as a history may hold it, and what its server wants back with it
 shared        what all have in common                               reading     what a reply may hold besides a reply
 chat_pieces, message_pieces, response_pieces   a streamed reply of each, put together

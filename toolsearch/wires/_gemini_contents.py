@@ -10,7 +10,7 @@ from toolsearch.calls.parts import shown_image
 from toolsearch.events.facts import Answers, Message, ModelReplied, UserSaid
 from toolsearch.support.text import clean
 from toolsearch.wires._gemini_parts import call_part, signed
-from toolsearch.wires._user_parts import image_in, text_in
+from toolsearch.wires._user_parts import parts_for
 
 __all__ = ["contents_for", "results_of"]
 
@@ -28,7 +28,7 @@ def contents_for(transcript: Iterable[Message], wire: str) -> list[dict[str, Any
     for message in transcript:
         match message:
             case UserSaid():
-                contents.append({"role": "user", "parts": _said(message)})
+                contents.append({"role": "user", "parts": _said(message, wire)})
             case ModelReplied():
                 if contents and contents[-1]["role"] == "model":
                     contents[-1]["parts"] = [*contents[-1]["parts"], *_assistant(message, wire)]
@@ -62,13 +62,9 @@ def _assistant(reply: ModelReplied, wire: str) -> list[dict[str, Any]]:
     return signed([*said, *calls]) or [{"text": "(no answer)"}]
 
 
-def _said(message: UserSaid) -> list[dict[str, Any]]:
+def _said(message: UserSaid, wire: str) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = [{"text": message.text}] if message.text.strip() else []
-    for part in message.parts:
-        if (image := image_in(part)) is not None:
-            parts.append({"inline_data": {"mime_type": image[0], "data": image[1]}})
-        else:
-            parts.append({"text": text_in(part)} if "type" in part else dict(part))
+    parts += parts_for(wire, message.parts)
     return parts or [{"text": "(nothing)"}]
 
 

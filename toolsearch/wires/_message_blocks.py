@@ -17,6 +17,7 @@ from toolsearch.events.facts import Answers, Message, ModelReplied, UserSaid
 from toolsearch.schemas.export import exported, shortened
 from toolsearch.schemas.validation import ArgumentsError, parse_arguments
 from toolsearch.support.text import LEVELS, clean, is_deeper, legal_name
+from toolsearch.wires._user_parts import parts_for
 from toolsearch.wires.shared import definitions
 
 __all__ = ["WIRE", "additions_for", "definition", "input_of", "messages_for", "references", "result_blocks"]
@@ -72,7 +73,7 @@ def messages_for(
             known |= {loaded.name for loaded in brought}
         match message:
             case UserSaid():
-                role, blocks = "user", [*_text_blocks(message.text), *message.parts]
+                role, blocks = "user", [*_text_blocks(message.text), *parts_for("anthropic", message.parts)]
             case ModelReplied():
                 role, blocks = "assistant", _assistant(message)
                 toolsets = {str(each["id"]): each["toolset_name"] for each in blocks if each.get("toolset_name")}

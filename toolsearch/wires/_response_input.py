@@ -20,7 +20,7 @@ from toolsearch.wires._arguments import valid_json
 from toolsearch.wires._chat_message import short_id
 from toolsearch.wires._response_items import TOOL_SEARCH, input_of, is_call
 from toolsearch.wires._response_reasoning import FREE
-from toolsearch.wires._user_parts import image_in, text_in
+from toolsearch.wires._user_parts import parts_for
 from toolsearch.wires.shared import definitions
 
 __all__ = ["Input", "refitted"]
@@ -60,7 +60,7 @@ class Input:
     def say(self, text: str, parts: Iterable[JsonObject] = (), loaded: Iterable[LoadedTool] = ()) -> None:
         """A message of the user, behind the tools that come with it."""
         self._bring(loaded)
-        contents = [{"type": "input_text", "text": text}, *map(_user_part, parts)]
+        contents = [{"type": "input_text", "text": text}, *parts_for("openai_responses", parts)]
         self._items.append({"role": "user", "content": contents if len(contents) > 1 else text})
 
     def reply(self, items: Iterable[Any], call_ids: Iterable[str]) -> None:
@@ -200,19 +200,6 @@ def _still_brought(
         elif name not in listed and name not in spaces:
             spaces[name] = space or name
             yield dict(tool)
-
-
-def _user_part(part: JsonObject) -> JsonObject:
-    """A part of a user's message; one of another provider's format is translated."""
-    if str(part.get("type")).startswith("input_"):
-        return part
-    if (image := image_in(part)) is not None:
-        return {"type": "input_image", "image_url": f"data:{image[0]};base64,{image[1]}"}
-    url = part.get("image_url")
-    address = url.get("url") if isinstance(url, Mapping) else None
-    if isinstance(address, str):
-        return {"type": "input_image", "image_url": address}
-    return {"type": "input_text", "text": text_in(part)}
 
 
 def _content(text: str, parts: Iterable[Part]) -> str | list[dict[str, Any]]:

@@ -30,7 +30,7 @@ from toolsearch.wires._arguments import arguments_object
 from toolsearch.wires._ollama_fields import with_fields_told
 from toolsearch.wires._ollama_pieces import OllamaPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
-from toolsearch.wires._user_parts import image_in, text_in, with_schema
+from toolsearch.wires._user_parts import parts_for, with_schema
 from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer
 
 __all__ = [
@@ -224,15 +224,10 @@ def _assistant(reply: ModelReplied) -> dict[str, Any]:
 
 
 def _said(message: UserSaid) -> dict[str, Any]:
-    """A user's message; images are `{"images": [data in Base64]}`, or as OpenAI or Anthropic take one."""
-    texts, images = [message.text], list[Any]()
-    for part in message.parts:
-        if (image := image_in(part)) is not None:
-            images.append(image[1])
-        elif isinstance(own := part.get("images"), list | tuple):
-            images += own
-        else:
-            texts.append(text_in(part))
+    """A user's message. The format has no parts: images stand beside the text, as in `{"images": [data in Base64]}`."""
+    parts = parts_for(WIRE, message.parts)
+    texts = [message.text, *(str(part.get("text") or "") for part in parts)]
+    images = [image for part in parts if isinstance(part.get("images"), list | tuple) for image in part["images"]]
     said = {"role": "user", "content": "\n".join(text for text in texts if text.strip()) or "(nothing)"}
     return {**said, "images": images} if images else said
 

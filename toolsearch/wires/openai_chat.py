@@ -32,6 +32,7 @@ from toolsearch.wires._chat_extras import KEPT_FOR, extras_of_call, names_to_kee
 from toolsearch.wires._chat_message import Function, kept_message, sent_id, translated_message
 from toolsearch.wires._chat_pieces import ChatPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
+from toolsearch.wires._user_parts import parts_for
 from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer, strict_schemas
 
 __all__ = [
@@ -252,7 +253,8 @@ def messages_for(transcript: Iterable[Message], system: str = "", model: str = "
     for message in transcript:
         match message:
             case UserSaid():
-                content = [{"type": "text", "text": message.text}, *message.parts] if message.parts else message.text
+                parts = parts_for(WIRE, message.parts)
+                content = [{"type": "text", "text": message.text}, *parts] if parts else message.text
                 messages.append({"role": "user", "content": content})
             case ModelReplied():
                 messages.append(_assistant(message, model))
