@@ -12,6 +12,8 @@ from anthropic import Anthropic, AsyncAnthropic, BadRequestError
 
 from toolsearch import Agent, Caller, Catalog, Tool, ToolCall, ToolSearch
 from toolsearch.calls import LoadedTool, NativeDelivery, ToolResult
+from toolsearch.errors import ReplyError
+from toolsearch.events.refusals import brought_tools
 from toolsearch.layers import history, memory
 from toolsearch.testing import Failure, LoopbackProvider, assert_prefix_stable
 from toolsearch.wires import anthropic as wire
@@ -437,6 +439,43 @@ def test_a_declared_tool_that_the_provider_refuses_is_set_aside_and_the_rest_sta
     last = {each["name"]: each for each in provider.requests[-1]["tools"]}
     assert not last.get(refused, {}).get("input_schema", {}).get("required")
     assert results_in(provider.requests[-1])[-1] == "water_plants: balcony"
+
+
+class PickyOfMessages(LoopbackProvider):
+    """Refuses a message that brings this tool, by its place."""
+
+    def step(self, body: Any) -> Any:
+        for place, message in enumerate(body["messages"]):
+            if message["role"] == "system":
+                where = f"messages.{place}.content.0.tool_addition.tool.definition.custom.input_schema"
+                self.script.insert(self._played, Failure(400, f"{where}: JSON schema is invalid"))
+        return super().step(body)
+
+
+def test_a_tool_that_the_provider_refuses_where_a_message_brings_it_is_set_aside() -> None:
+    with PickyOfMessages([[FIND], "One.", "Two."]) as provider:
+        asked = model(provider.url, additions=True)
+        agent = Agent(asked, search())
+        said = [agent.run(text, conversation_id="c").text for text in ("Leak!", "More?")]  # type: ignore[union-attr]
+    assert (said, provider.refusals, len(provider.requests)) == (["One.", "Two."], [], 4)
+    assert asked.native is not None
+    assert [each["role"] for each in provider.requests[-1]["messages"]].count("system") == 0
+
+
+@pytest.mark.parametrize(
+    ("told", "names"),
+    [
+        ("input[1].tools[0].parameters: bad", ["f"]), ("Invalid 'input.1.tools.0'", ["f"]),
+        ("messages.0.content.0.tool.definition.custom.input_schema: bad", ["g"]),
+        ("messages.0.content.0.input: bad", []), ("input[9].tools[0]", []), ("input[1].tools[x]", []),
+    ],
+)  # fmt: skip
+def test_a_place_among_the_messages_names_the_tool_there(told: str, names: list[str]) -> None:
+    tools = [{"type": "function", "name": "f", "parameters": {}}]
+    added = {"type": "tool_addition", "tool": {"type": "tool_definition", "definition": tool("g")}}
+    arguments = {"input": [{"role": "user"}, {"tools": tools}], "messages": [{"role": "system", "content": [added]}]}
+    error = ReplyError(told, status_code=400)
+    assert brought_tools(error, arguments) == names
 
 
 def test_a_refusal_of_a_request_that_was_not_native_is_raised() -> None:

@@ -2,7 +2,7 @@
 
 The status of the error must be one of a request that is wrong. Its text, and its `param`, name a tool, or the place of
 one among the tools of the request: OpenAI names the function, Anthropic writes `tools.3.custom.input_schema`, Gemini
-`tools[0].function_declarations[2].parameters`.
+`tools[0].function_declarations[2].parameters`. A tool that a message brings has a place among the messages.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from contextlib import suppress
 
 from toolsearch.support.text import clean
 
-__all__ = ["refused_tool", "refused_tools", "request_tools"]
+__all__ = ["brought_tools", "refused_tool", "refused_tools", "request_tools"]
 
 _STATUSES = frozenset([400, 422])
 _MOST_TEXT = 20_000  # characters of an error that are read
@@ -22,6 +22,8 @@ _QUOTED = re.compile(r"""'([\w.:-]{1,128})'|"([\w.:-]{1,128})"|`([\w.:-]{1,128})
 _DECLARED = re.compile(r"tools\W{1,3}(\d{1,5})\W{1,3}function_?declarations\W{1,3}(\d{1,5})", re.IGNORECASE)
 # Not `messages.2.content`, `tool_choice`, or a place inside a namespace: only what begins with the list of tools.
 _PLACE = re.compile(r"(?<![\w.\]])tools(?:\.|\[)(\d{1,5})(?![\w])(?!\W{1,3}function_?declarations)", re.IGNORECASE)
+# Where native delivery brings a tool with a message: `messages.3.content.0.tool.definition`, `input[2].tools[0]`.
+_IN_MESSAGES = re.compile(r"\b(?:messages|input)(?:[.\[\]]{1,2}\w{1,64}){1,20}")
 
 
 def refused_tool(error: BaseException, tools: Iterable[object]) -> str | None:
@@ -50,6 +52,22 @@ def refused_tools(error: BaseException, tools: Iterable[object]) -> list[str]:
             found += [name for each in names[inner : inner + 1] for name in each]
     for place in (int(match[1]) for match in _PLACE.finditer(text)):
         found += names[place][:1] if place < len(names) else []
+    return list(dict.fromkeys(found))
+
+
+def brought_tools(error: BaseException, arguments: object) -> list[str]:
+    """The names of the tools that an error is about by their places in the messages of a request."""
+    found: list[str] = []
+    for match in _IN_MESSAGES.finditer(_text(error)) if _status(error) in _STATUSES else ():
+        value = arguments
+        for step in re.findall(r"\w+", match[0]):  # a step that leads nowhere is the name of a form, such as `custom`
+            if isinstance(value, list) and step.isdecimal() and int(step) < len(value):
+                value = value[int(step)]
+            elif isinstance(value, Mapping) and step in value:
+                value = value[step]
+            if isinstance(value, Mapping) and {"input_schema", "parameters"} & {*value}:
+                found += names_of(value)
+                break
     return list(dict.fromkeys(found))
 
 

@@ -24,7 +24,7 @@ from toolsearch.events.facts import (
     ToolsUnloaded,
     Usage,
 )
-from toolsearch.events.refusals import refused_tools, request_tools
+from toolsearch.events.refusals import brought_tools, refused_tools, request_tools
 from toolsearch.events.requests import CallModel, mark_shown
 from toolsearch.events.stops import no_answer
 from toolsearch.loop.activities import FunctionActivity, ModelActivity
@@ -88,10 +88,11 @@ class ModelStep:
         """The names of the tools that the provider refuses, by its error and the tools that the request had."""
         own: list[object] = [{"name": shown.name} for shown in request.tools]
         request_for = getattr(self.io.parts.model, "request_for", None)
+        arguments: object = None
         with suppress(Exception):
-            # Those that a message brings stand behind the ones in `tools`, whose places an error may name.
-            own = [*request_tools(request_for(request)), *own] if callable(request_for) else own
-        return refused_tools(error, own)
+            arguments = request_for(request) if callable(request_for) else None
+        # Those that a message brings stand behind the ones in `tools`, whose places an error may name.
+        return refused_tools(error, [*request_tools(arguments), *own]) or brought_tools(error, arguments)
 
     def _set_aside(self, names: list[str], error: Exception) -> Effects[None]:
         """Hides these tools from the conversation, if there are any of the session's among them, and says so."""

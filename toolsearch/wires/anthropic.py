@@ -61,9 +61,12 @@ BETAS = ("mid-conversation-tool-changes-2026-07-01", "inline-tools-2026-09-15")
 
 ADDITIONS = NativeDelivery(with_messages=True)
 
-# What a provider names that does not know native delivery: an older model, or another host of them.
+# What a provider names that does not know native delivery: an older model, or another host of them. An error about a
+# schema is about one tool.
 _NATIVE_WORDS = re.compile(
-    r"defer_loading|deferred tools?\b|tool_reference|tool_addition|tool_definition|anthropic-beta", re.IGNORECASE
+    r"\A(?!.*(?:input_schema|JSON schema)).*"
+    r"(?:defer_loading|deferred tools?\b|tool_reference|tool_addition|tool_definition|anthropic-beta)",
+    re.IGNORECASE | re.DOTALL,
 )
 
 
