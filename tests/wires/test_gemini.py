@@ -271,7 +271,8 @@ def test_options_go_into_the_config_and_none_leaves_one_out() -> None:
     with LoopbackProvider(["Yes.", '{"n": 1}']) as provider:
         model = model_of(provider, temperature=0.5, top_p=None, automatic_function_calling=None)
         assert "automatic_function_calling" not in model.request_for(CallModel(()))["config"]
-        list(model(CallModel((UserSaid("?"),), options={"temperature": 0.1, "seed": 5})))
+        answer: Any = model(CallModel((UserSaid("?"),), options={"temperature": 0.1, "seed": 5}))
+        list(answer)
     assert provider.requests[0]["generationConfig"] == {"temperature": 0.1, "seed": 5}
 
 

@@ -148,6 +148,35 @@ def test_K17_the_work_of_a_stream_grows_with_its_length() -> None:
     assert [each["text"] for each in details] == ["tt"] * 3_000
 
 
+THOUGHT = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm, well."}], "closed": True}
+
+
+@pytest.mark.parametrize("before", ["", "First. "])
+def test_K17_content_that_is_a_list_is_read_and_goes_back_as_a_list(before: str) -> None:
+    """K17: Mistral's models that reason write their thoughts among the parts of the content, whole and in pieces."""
+    told: list[Any] = [{"type": "text", "text": before}] if before else []
+    parts: list[Any] = [*told, THOUGHT, {"type": "text", "text": "It is a wall."}]
+    held = reply(call(), content=parts)
+    read = wire.reply_from(held)
+    assert (read.text, read.reasoning) == (f"{before}It is a wall.", "Hm, well.")
+    assert wire.message_from(held)["content"] == parts
+    pieces = ChatPieces()
+    deltas: list[Any] = [{"content": before}] if before else []
+    deltas += [
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm, "}]}]},
+        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "well."}], "closed": True}]},
+        {"content": [{"type": "text", "text": "It is "}, 5, None]},
+        {"content": "a "},
+        {"content": "wall."},
+        {"content": []},
+        {"tool_calls": [call()]},
+    ]
+    shown = [delta for each in deltas for delta in pieces.take({"choices": [{"delta": each}]})]
+    assert "".join(delta.text for delta in shown if delta.kind == "reasoning") == "Hm, well."
+    assert "".join(delta.text for delta in shown if delta.kind == "text") == f"{before}It is a wall."
+    assert wire.message_from(pieces.whole()) == wire.message_from(held)
+
+
 def demanding(kind: str) -> Any:
     """What a server refuses that wants its fields back, or that wants none."""
 
@@ -191,7 +220,7 @@ def look() -> str:
 def test_K17_servers_that_want_their_fields_back_and_servers_that_want_none(kind: str, stream: bool) -> None:
     """K17: an agent on the real SDK makes two calls and ends; each server refuses what the real one refuses."""
     provider = Provider("/v1/chat/completions", demanding(kind), in_pieces)
-    extra = {"extra_content": SIGNED} if kind == "gemini 3" else {}
+    extra: dict[str, Any] = {"extra_content": SIGNED} if kind == "gemini 3" else {}
     steps = [reply(call(f"c{n}", **extra), reasoning_content="Let me look.") for n in range(2)]
     provider.replies = [
         {"id": "r", "object": "chat.completion", "created": 0, "model": "m-2026-11", **each}

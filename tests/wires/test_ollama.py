@@ -211,7 +211,8 @@ def test_a_failure_of_the_server_is_tried_again_by_its_status(way: str) -> None:
 def test_options_go_into_the_request_and_none_leaves_one_out() -> None:
     with LoopbackProvider() as provider:
         model = model_of(provider, think=True, keep_alive=None, options={"num_ctx": 32_000})
-        list(model(CallModel((UserSaid("?"),), options={"think": False})))
+        answer: Any = model(CallModel((UserSaid("?"),), options={"think": False}))
+        list(answer)
     sent = provider.requests[0]
     assert (sent["think"], sent["options"], "keep_alive" in sent) == (False, {"num_ctx": 32_000}, False)
 

@@ -15,7 +15,10 @@ from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import LEVELS, is_deeper
 
-__all__ = ["KEPT_FOR", "Extras", "extras_of_call", "extras_of_message", "names_to_keep", "without_kept"]
+__all__ = [
+    "KEPT_FOR", "Extras", "extras_of_call", "extras_of_message", "names_to_keep", "text_of_parts", "thinking_in",
+    "without_kept",
+]  # fmt: skip
 
 KEPT_FOR = "kept_for"  # in the `raw` of a reply: a model, and the members that go back to this one alone
 
@@ -49,6 +52,21 @@ def without_kept(raw: JsonObject, model: str) -> dict[str, Any]:
     return {key: value for key, value in raw.items() if key not in gone}
 
 
+def thinking_in(content: object) -> str:
+    """What a model thought, where a server writes it among the parts of the content, as Mistral does."""
+    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    thoughts = [part.get("thinking") for part in parts if part.get("type") == "thinking"]
+    return "".join(map(text_of_parts, thoughts))
+
+
+def text_of_parts(content: object) -> str:
+    """The text of a content, which is a text or a list of parts."""
+    if isinstance(content, str):
+        return content
+    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    return "".join(str(part.get("text") or "") for part in parts)
+
+
 def _says_something(value: object) -> bool:
     if isinstance(value, Mapping):
         return any(item is not None for item in value.values()) and not is_deeper(value, LEVELS)
@@ -63,11 +81,15 @@ class _Block:
 
     rest: dict[str, Any] = field(default_factory=dict)
     texts: dict[str, list[str]] = field(default_factory=dict)
+    inner: Extras | None = None  # members that are lists of blocks themselves
 
     def take(self, piece: JsonObject) -> None:
         for key, value in piece.items():
             if key in _GROWS and isinstance(value, str):
                 self.texts.setdefault(key, []).append(value)
+            elif key in _GROWS and isinstance(value, list):
+                self.inner = self.inner or Extras(0)
+                self.inner.take({key: value})
             elif _says_something(value) or key not in self.rest:
                 self.rest[key] = value
 
@@ -78,10 +100,12 @@ class _Block:
         index = piece.get("index")
         if index is not None or self.rest.get("index") is not None:
             return bool(self.rest.get("index") == index)
-        return not self.rest.get("signature") and any(key in piece for key in ("text", "thinking", "summary"))
+        has_ended = self.rest.get("signature") or self.rest.get("closed")
+        return not has_ended and any(key in piece for key in ("text", "thinking", "summary"))
 
     def whole(self) -> dict[str, Any]:
-        return {**self.rest, **{key: "".join(pieces) for key, pieces in self.texts.items()}}
+        inner = self.inner.whole() if self.inner else {}
+        return {**self.rest, **{key: "".join(pieces) for key, pieces in self.texts.items()}, **inner}
 
 
 class Extras:
@@ -108,8 +132,9 @@ class Extras:
             if not isinstance(piece, Mapping):
                 blocks.append(piece)
                 continue
-            # Blocks come one after another, so the block that a piece continues is among the latest.
-            earlier = (b for b in reversed(blocks[-8:]) if isinstance(b, _Block) and b.is_continued_by(piece))
+            # Blocks come one after another: a piece continues the last one, or by its index one of the latest.
+            latest = reversed(blocks[-8:] if piece.get("index") is not None else blocks[-1:])
+            earlier = (block for block in latest if isinstance(block, _Block) and block.is_continued_by(piece))
             if (block := next(earlier, None)) is None:
                 blocks.append(block := _Block())
             block.take(piece)

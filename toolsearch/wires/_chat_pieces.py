@@ -10,7 +10,7 @@ from typing import Any
 from toolsearch.events.facts import TextDelta
 from toolsearch.events.stops import BROKEN_OFF
 from toolsearch.support.json_types import JsonObject
-from toolsearch.wires._chat_extras import Extras, extras_of_call, extras_of_message
+from toolsearch.wires._chat_extras import Extras, extras_of_call, extras_of_message, text_of_parts, thinking_in
 from toolsearch.wires._fragments import Fragments
 from toolsearch.wires._reading import mapping, reply_error
 from toolsearch.wires.shared import fields_of
@@ -48,6 +48,7 @@ class ChatPieces:
         self._head: dict[str, Any] = {}
         self._texts: dict[str, list[str]] = {}
         self._extras = Extras()
+        self._is_listed = False  # whether the content is a list of parts
         self._calls: list[_Call] = []
         self._by_id: dict[str, _Call] = {}
         self._latest: dict[int, _Call] = {}  # by index
@@ -73,6 +74,10 @@ class ChatPieces:
         if not delta and not self._texts and not self._calls:
             delta = mapping(choice.get("message"))  # some gateways send the whole reply as one chunk
         shown: list[TextDelta] = []
+        content = delta.get("content")
+        if isinstance(content, list) or (self._is_listed and isinstance(content, str)):
+            shown += self._take_parts(content)
+            delta = {key: value for key, value in delta.items() if key != "content"}
         for key in (*_TEXTS, *(name for name in self._keep if name not in _TEXTS)):
             if isinstance(piece := delta.get(key), str) and piece:
                 self._texts.setdefault(key, []).append(piece)
@@ -85,6 +90,19 @@ class ChatPieces:
             if isinstance(call, Mapping):
                 self._take_call(call, place)
         return shown
+
+    def _take_parts(self, content: str | list[Any]) -> list[TextDelta]:
+        """Takes in content that is a list of parts, or a text that follows one."""
+        given = [{"type": "text", "text": content}] if isinstance(content, str) and content else content
+        parts = [part for part in given if isinstance(part, Mapping)]
+        if not parts:
+            return []
+        before = [] if self._is_listed else self._texts.pop("content", [])
+        self._is_listed = True
+        self._extras.take({"content": [*({"type": "text", "text": text} for text in before), *parts]})
+        deltas = [TextDelta(thinking_in([part]), "reasoning") for part in parts]
+        deltas += [TextDelta(text_of_parts([part])) for part in parts]
+        return [delta for delta in deltas if delta.text]
 
     def _take_call(self, piece: JsonObject, place: int) -> None:
         function, index = mapping(piece.get("function")), piece.get("index")

@@ -28,7 +28,14 @@ from toolsearch.schemas.parallel_calls import inner_calls
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
-from toolsearch.wires._chat_extras import KEPT_FOR, extras_of_call, names_to_keep, without_kept
+from toolsearch.wires._chat_extras import (
+    KEPT_FOR,
+    extras_of_call,
+    names_to_keep,
+    text_of_parts,
+    thinking_in,
+    without_kept,
+)
 from toolsearch.wires._chat_message import Function, kept_message, sent_id, translated_message
 from toolsearch.wires._chat_pieces import ChatPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
@@ -231,12 +238,13 @@ def reply_from(reply: object, *, keep: str | Sequence[str] = ()) -> Reply:
     _refuse_errors(plain)
     functions, stop, usage = _functions(plain), _stop(plain), plain.get("usage")
     cached = count_in(usage, "prompt_tokens_details", "cached_tokens")
-    spoken = mapping(message.get("audio")).get("transcript")
+    content, spoken = message.get("content"), mapping(message.get("audio")).get("transcript")
+    reasoning = message.get("reasoning_content") or message.get("reasoning")
     return Reply(
-        text=_text(message.get("content")) or _text(message.get("refusal")) or _text(spoken),
+        text=text_of_parts(content) or text_of_parts(message.get("refusal")) or text_of_parts(spoken),
         calls=tuple(_calls(functions, stop)),
         usage=Usage(count_in(usage, "prompt_tokens"), cached, count_in(usage, "completion_tokens")),
-        reasoning=_text(message.get("reasoning_content") or message.get("reasoning")),
+        reasoning=text_of_parts(reasoning) or thinking_in(content),
         raw=kept_message(message, functions, names_to_keep(keep)),
         wire=WIRE,
         model=str(plain.get("model") or ""),
@@ -277,12 +285,6 @@ def _assistant(reply: ModelReplied, model: str) -> dict[str, Any]:
             kept["tool_calls"] = [{**call, "id": judged.id} for call, judged in zip(calls, reply.calls, strict=False)]
         return kept
     return translated_message(reply)
-
-
-def _text(content: object) -> str:
-    if isinstance(content, str):
-        return content
-    return "".join(str(part.get("text") or "") for part in _mappings(content))
 
 
 # -- inside ------------------------------------------------------------------------------------------------------
