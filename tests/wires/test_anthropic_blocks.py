@@ -120,6 +120,21 @@ def test_calls_of_a_connected_mcp_server_are_not_calls() -> None:
     assert read.raw == {"role": "assistant", "content": [used, told, text("High.")]}
 
 
+def test_a_toolset_of_a_connected_mcp_server_is_sent_as_it_is() -> None:
+    """AN-16."""
+    toolset = {"type": "mcp_toolset", "mcp_server_name": "docs", "default_config": {"defer_loading": True}}
+    servers = [{"type": "url", "name": "docs", "url": "http://127.0.0.1:9"}]
+    used = server_use("mcp_tool_use", "search", server_name="docs")
+    told = {"type": "mcp_tool_result", "tool_use_id": "srvtoolu_1", "is_error": False, "content": [text("Tides.")]}
+    script = [reply(used, told, use("toolu_1"), stop="tool_use"), "High."]
+    with LoopbackProvider(script) as provider:
+        options = {"tools": [toolset], "mcp_servers": servers, "betas": ["mcp-client-2025-11-20"]}
+        assert run(provider.url, "streamed", get_tide, **options).text == "High."
+    assert provider.refusals == []
+    assert [body["tools"][0] for body in provider.requests] == [toolset] * 2
+    assert provider.requests[1]["messages"][1]["content"][:2] == [used, told]
+
+
 # -- toolsets ------------------------------------------------------------------------------------------------------
 
 
