@@ -6,19 +6,24 @@ PYTHON ?= python3
 CONSTRAINTS ?= constraints.txt
 VENV := .venv
 ifeq ($(OS),Windows_NT)
-BIN := $(VENV)/Scripts
+PROGRAMS := Scripts
 else
-BIN := $(VENV)/bin
+PROGRAMS := bin
 endif
+BIN := $(VENV)/$(PROGRAMS)
 PY := $(BIN)/python
 PIP_INSTALL := $(PY) -m pip install -qq --disable-pip-version-check $(if $(CONSTRAINTS),-c $(CONSTRAINTS))
 DEMO_OUT := build/demo
+# The adapters of frameworks: all in one environment, but for google-adk, which takes no google-genai 3.
+FRAMEWORKS := pydantic-ai,langchain,openai-agents,fastmcp,llama-index,gemini,endpoints
+FRAMEWORKS_PY := .venv-frameworks/$(PROGRAMS)/python
+ADK_PY := .venv-adk/$(PROGRAMS)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types docs pytest torture heavy notebook numbers format clean
+.PHONY: help demo test lint types docs pytest frameworks lower-bounds torture heavy notebook numbers format clean
 
 help: ## show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## offline: search real tools, then show the tokens saved as their number grows
 	$(BIN)/toolsearch eval demo --out $(DEMO_OUT)
@@ -39,6 +44,14 @@ docs: $(VENV)/.dev ## build the documentation into site/
 pytest: $(VENV)/.dev ## the tests alone; make pytest ARGS="-k session"
 	$(PY) -m pytest --numprocesses auto --dist loadfile $(ARGS)
 
+frameworks: .venv-frameworks/.ready .venv-adk/.ready ## the adapters with their frameworks, in two environments of their own
+	$(FRAMEWORKS_PY) -m pytest -q --numprocesses auto --dist loadfile tests/frameworks tests/catalog/test_foreign_tools.py $(ARGS)
+	$(ADK_PY) -m pytest -q tests/frameworks/test_google_adk.py tests/frameworks/test_tools_from.py \
+		tests/frameworks/test_framework_examples.py -k 'adk' $(ARGS)
+
+lower-bounds: ## every extra at its lower bounds, in environments of their own; make lower-bounds ARGS="clients adk"
+	$(PYTHON) tests/packaging/lower_bounds.py $(ARGS)
+
 torture: $(VENV)/.dev ## kills, cancels, storms and fuzzed input, in at most five minutes; make torture ARGS="kills --seed 7"
 	$(PY) -m tests.torture $(ARGS)
 
@@ -55,7 +68,7 @@ format: $(VENV)/.dev ## rewrite files the way `make lint` wants them
 	$(BIN)/ruff format .
 
 clean: ## remove the environment, caches and everything built
-	rm -rf $(VENV) build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-frameworks .venv-adk build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One that is there already, with a pip that runs, is kept, whoever made it; what an interrupted run left half made is not.
@@ -81,3 +94,18 @@ $(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(VENV)/.venv
 	@echo "Installing toolsearch-kit[dev] into $(VENV) …"
 	$(PIP_INSTALL) -e '.[dev]'
 	@touch $@ $(VENV)/.demo
+
+# What a change of the version of a framework breaks is seen here, with the versions of the two files.
+.venv-frameworks/.ready: pyproject.toml constraints-frameworks.txt
+	@echo "Installing the frameworks into .venv-frameworks …"
+	@$(PYTHON) -m venv --clear .venv-frameworks
+	$(FRAMEWORKS_PY) -m pip install -qq --disable-pip-version-check $(if $(CONSTRAINTS),-c constraints-frameworks.txt) \
+		-e '.[$(FRAMEWORKS)]' litellm langchain-openai dbos pytest pytest-xdist packaging hypothesis
+	@touch $@
+
+.venv-adk/.ready: pyproject.toml constraints-adk.txt
+	@echo "Installing google-adk into .venv-adk …"
+	@$(PYTHON) -m venv --clear .venv-adk
+	$(ADK_PY) -m pip install -qq --disable-pip-version-check $(if $(CONSTRAINTS),-c constraints-adk.txt) \
+		-e '.[google-adk,tokens]' pytest packaging
+	@touch $@
