@@ -6,13 +6,14 @@ import json
 import logging
 import random
 from collections import Counter
+from contextlib import suppress
 from typing import Any
 
 from jsonschema import Draft202012Validator
 
 from tests.torture import Outcome
-from toolsearch import DefinitionError, tool
-from toolsearch.schemas.export import exported
+from toolsearch import DefinitionError, NotExportable, tool
+from toolsearch.schemas.export import TARGETS, exported
 from toolsearch.schemas.validation import ArgumentsError, parse_arguments, validate_arguments
 
 __all__ = ["FINDINGS", "schemas"]
@@ -25,12 +26,14 @@ FINDINGS = {
     "not the same twice": "were changed once more by a second validation",
     "own result refused": "were accepted, and refused by a second validation",
     "grown": "were exported much larger than they are",
+    "no schema": "were exported as what is no schema of 2020-12",
 }
 _TEXTS = (
     "", "a", "abc", "ABC", "1", "1.0", "1e5", "true", "null", "[1]", '{"a":1}', "é", "\u200b", "\ud800", " x ", "NaN",
     "-0", "0x1", "١", "2024-01-01",
 )  # fmt: skip
 _NUMBERS = (0, 1, -1, 1.0, 1.5, -0.0, 1e308, 2**53 + 1, 10**25)
+_META = Draft202012Validator(Draft202012Validator.META_SCHEMA)
 _TYPES = ("string", "integer", "number", "boolean", "array", "object", "null")
 # Keywords that jsonschema reads in another way: oneOf, floats that are no exact tenths, what is left unchecked here.
 _READ_DIFFERENTLY = ("oneOf", "pattern", "patternProperties", "$ref", "multipleOf")
@@ -58,14 +61,18 @@ def schemas(count: int, seed: int) -> Outcome:
 def _try(root: dict[str, Any], arguments: dict[str, Any], rng: random.Random, figures: Counter[str]) -> None:
     try:
         schema = dict(tool({"name": "t", "input_schema": root}).input_schema)
-        sent = exported(schema, "openai").schema
+        for target in TARGETS:
+            with suppress(NotExportable):
+                sent = exported(schema, target).schema
+                more = 200 if target in ("openai", "anthropic") else 4_200  # what is inlined has a budget of its own
+                figures["grown"] += len(json.dumps(sent)) > 3 * len(json.dumps(schema)) + more
+                figures["no schema"] += not _META.is_valid(sent)
     except DefinitionError:
         figures["quarantined"] += 1
         return
     except Exception:
         figures["raised"] += 1
         return
-    figures["grown"] += len(json.dumps(sent)) > 3 * len(json.dumps(schema)) + 200
     given: dict[str, Any] = {}
     accepted: dict[str, Any] | None = None
     try:

@@ -71,7 +71,9 @@ def sound(key: str, value: object) -> object:
     if key == "required":
         return texts(value) if isinstance(value, list | tuple) else NOTHING
     if key in ("enum", "examples"):
-        return list(value) if isinstance(value, list | tuple) and value else NOTHING
+        if not isinstance(value, list | tuple) or not value:
+            return NOTHING
+        return list(dict.fromkeys(value)) if all(isinstance(each, str) for each in value) else list(value)
     if key == "dependentRequired":
         return {str(k): texts(v) for k, v in value.items()} if isinstance(value, Mapping) else NOTHING
     return value  # const, default

@@ -227,8 +227,8 @@ class ReducedSchema:
         if not kind and self.rules.is_lossless:
             self.losses.add("an argument has no type", at)
         said: list[str] = []
-        if isinstance(values := flat.get("enum"), list | tuple):
-            said += self._enum(made, list(values), kind, at)
+        if isinstance(values := sound("enum", flat.get("enum")), list):
+            said += self._enum(made, values, kind, at)
         if kind == "array":
             self._array(made, flat, at, depth)
         return self._described(made, flat, said)
