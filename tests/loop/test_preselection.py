@@ -140,7 +140,8 @@ def test_the_wires_send_the_text_as_part_of_the_users_message(drive: Any) -> Non
     plain, with_image = (request.transcript for request in model.requests)
     text = {"type": "text", "text": WEATHER + ADDED}
     assert openai_chat.messages_for(plain) == [{"role": "user", "content": WEATHER + ADDED}]
-    assert openai_chat.messages_for(with_image) == [{"role": "user", "content": [text, image]}]
+    translated = {"type": "image_url", "image_url": {"url": "https://example.org/a.png"}}
+    assert openai_chat.messages_for(with_image) == [{"role": "user", "content": [text, translated]}]
     assert anthropic.messages_for(plain) == [{"role": "user", "content": [text]}]
     assert anthropic.messages_for(with_image) == [{"role": "user", "content": [text, image]}]
 
