@@ -276,6 +276,18 @@ def test_options_go_into_the_config_and_none_leaves_one_out() -> None:
     assert provider.requests[0]["generationConfig"] == {"temperature": 0.1, "seed": 5}
 
 
+def test_the_providers_own_tools_stand_before_the_sessions_and_not_in_a_helpers_request() -> None:
+    """And a setting for functions is left out where there are none."""
+    with LoopbackProvider() as provider:
+        options: dict[str, Any] = {"tools": [{"google_search": {}}], "tool_config": {"function_calling_config": {}}}
+        model = model_of(provider, **options)
+        shown = tuple(ToolSearch([look], mode="static").session().tools())
+        chat = model.request_for(CallModel((), tools=shown))["config"]
+        helper = model.request_for(CallModel((), purpose="summary"))["config"]
+    assert [next(iter(each)) for each in chat["tools"]] == ["google_search", "function_declarations"]
+    assert ("tool_config" in chat, helper.keys()) == (True, {"automatic_function_calling"})
+
+
 def test_a_schema_is_enforced_without_tools_and_asked_for_in_words_with_them() -> None:
     """Not every model takes a schema beside tools."""
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}

@@ -286,3 +286,14 @@ def test_a_function_that_takes_the_arguments_of_a_request_is_a_client_too(given:
 def test_what_is_no_client_is_refused(client: Any) -> None:
     with pytest.raises(SetupError, match=r"an OpenAI or AsyncOpenAI client, or a function such as litellm\.completion"):
         wire.model(client, "m")
+
+
+def test_tools_among_the_options_stand_before_the_sessions_and_a_choice_needs_some() -> None:
+    own = {"type": "function", "function": {"name": "own", "parameters": {"type": "object", "properties": {}}}}
+    model = wire.model(lambda **_: None, "m", tools=[own], tool_choice="auto", parallel_tool_calls=False)
+    shown = tuple(ToolSearch([look], mode="static").session().tools())
+    chat = model.request_for(CallModel((), tools=shown))
+    assert [each["function"]["name"] for each in chat["tools"]] == ["own", "look"]
+    assert (chat["tool_choice"], chat["parallel_tool_calls"]) == ("auto", False)
+    helper = model.request_for(CallModel((), purpose="summary"))
+    assert helper.keys().isdisjoint({"tools", "tool_choice", "parallel_tool_calls"})

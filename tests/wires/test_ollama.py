@@ -217,6 +217,15 @@ def test_options_go_into_the_request_and_none_leaves_one_out() -> None:
     assert (sent["think"], sent["options"], "keep_alive" in sent) == (False, {"num_ctx": 32_000}, False)
 
 
+def test_tools_among_the_options_stand_before_the_sessions() -> None:
+    with LoopbackProvider() as provider:
+        model = model_of(provider, tools=[{"type": "function", "function": {"name": "own"}}])
+        shown = tuple(ToolSearch([look], mode="static").session().tools())
+        chat = model.request_for(CallModel((), tools=shown))["tools"]
+        assert [each["function"]["name"] for each in chat] == ["own", "look"]
+        assert "tools" not in model.request_for(CallModel((), purpose="summary"))
+
+
 def test_a_schema_is_enforced_without_tools_and_asked_for_in_words_with_them() -> None:
     """A `format` beside tools would rule out every call."""
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}

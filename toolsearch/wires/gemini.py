@@ -38,7 +38,7 @@ from toolsearch.wires._gemini_parts import (
 from toolsearch.wires._gemini_pieces import GeminiPieces
 from toolsearch.wires._reading import count_in, reply_error
 from toolsearch.wires._user_parts import with_schema
-from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, read_answer
+from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, own_tools, read_answer
 
 __all__ = [
     "GeminiClient",
@@ -121,7 +121,8 @@ def results_for(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[dict[st
 def model(client: GeminiClient, name: str, *, stream: bool = True, **options: object) -> GeminiModel:
     """A model for an `Agent`, asked through a `genai.Client`, or through its `aio`; `options` go into every `config`.
 
-    An option that is None is left out.
+    An option that is None is left out. The `tools` among the options, such as `[{"google_search": {}}]`, come before
+    those of the session.
     """
     wanted = "a genai.Client, or its aio for arun"
     checks.having("client", client, wanted, "models.generate_content", "models.generate_content_stream")
@@ -157,13 +158,16 @@ class GeminiModel:
     def request_for(self, request: CallModel) -> dict[str, Any]:
         """The arguments of `generate_content`. With tools, a schema is asked for in words: not all models take both."""
         config: dict[str, Any] = {"automatic_function_calling": {"disable": True}}
-        system = request.system
-        if tools := definitions(request.tools, definition):
-            config["tools"] = [{"function_declarations": tools}]
+        system, declared = request.system, definitions(request.tools, definition)
+        own, options = own_tools(self.options | dict(request.options), request)
+        tools = [*own, *([{"function_declarations": declared}] if declared else [])]
+        if tools:
             system = with_schema(system, request.schema)
         elif request.schema is not None:
             config |= {"response_mime_type": "application/json", "response_json_schema": dict(request.schema)}
-        config |= {"system_instruction": clean(system) or None, **self.options, **request.options}
+        config |= {"system_instruction": clean(system) or None, **options, "tools": tools or None}
+        if not declared:  # the provider refuses settings for functions that there are not
+            config["tool_config"] = None
         kept = {name: value for name, value in config.items() if value is not None}
         return {"model": self.name, "contents": messages_for(request.transcript), "config": kept}
 

@@ -31,7 +31,7 @@ from toolsearch.wires._ollama_fields import with_fields_told
 from toolsearch.wires._ollama_pieces import OllamaPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
 from toolsearch.wires._user_parts import parts_for, with_schema
-from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer
+from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, own_tools, read_answer
 
 __all__ = [
     "OllamaClient",
@@ -122,7 +122,7 @@ def model(client: OllamaClient, name: str, *, stream: bool = True, **options: ob
     """A model for an `Agent`, asked through an Ollama `Client` or `AsyncClient`.
 
     `options` go into every call of `client.chat`: `think=True`, `keep_alive="10m"`, and `options={"num_ctx": 32_000}`
-    for those of the model. One that is None is left out.
+    for those of the model. One that is None is left out. The `tools` among them come before those of the session.
     """
     checks.having("client", client, "an ollama.Client or ollama.AsyncClient", "chat")
     checks.text("name", name, empty=False)
@@ -149,13 +149,14 @@ class OllamaModel:
         """The arguments of `chat`. With tools, a schema is asked for in words: a `format` would rule out every call."""
         arguments: dict[str, Any] = {"model": self.name, "stream": self.stream or None}
         system = request.system
-        if tools := definitions(request.tools, definition):
+        own, options = own_tools(self.options | dict(request.options), request)
+        if tools := [*own, *definitions(request.tools, definition)]:
             arguments["tools"] = tools
             system = with_schema(system, request.schema)
         elif request.schema is not None:
             arguments["format"] = dict(request.schema)
         arguments["messages"] = messages_for(request.transcript, system)
-        arguments |= self.options | dict(request.options)
+        arguments |= options
         return {name: value for name, value in arguments.items() if value is not None}
 
     def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:

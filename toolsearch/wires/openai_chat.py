@@ -40,7 +40,15 @@ from toolsearch.wires._chat_message import Function, kept_message, sent_id, tran
 from toolsearch.wires._chat_pieces import ChatPieces
 from toolsearch.wires._reading import count_in, mapping, reply_error
 from toolsearch.wires._user_parts import parts_for
-from toolsearch.wires.shared import answered_calls, definitions, distinct_ids, fields_of, read_answer, strict_schemas
+from toolsearch.wires.shared import (
+    answered_calls,
+    definitions,
+    distinct_ids,
+    fields_of,
+    own_tools,
+    read_answer,
+    strict_schemas,
+)
 
 __all__ = [
     "ChatClient",
@@ -140,6 +148,7 @@ def model(
 
     A function that takes the arguments of `chat.completions.create` does as well, as `litellm.completion` is.
     An option that is None is left out of the request, also one of the wire's own: some servers refuse `stream_options`.
+    The `tools` among the options come before those of the session.
     `keep` is that of `message_from`; a conversation that moves to another model leaves behind what was kept by it.
     `strict_tools` is that of `tools_for`.
     """
@@ -204,8 +213,6 @@ class ChatModel:
         """The arguments of `chat.completions.create`."""
         messages = messages_for(request.transcript, request.system, self.name)
         arguments: dict[str, Any] = {"model": self.name, "messages": messages}
-        if tools := _tools(request.tools, DESCRIPTION_CHARACTERS, self.strict_tools):
-            arguments["tools"] = tools
         if request.schema is not None:
             arguments["response_format"] = {
                 "type": "json_schema",
@@ -213,7 +220,11 @@ class ChatModel:
             }
         if self.stream:
             arguments |= {"stream": True, "stream_options": {"include_usage": True}}
-        arguments |= self.options | dict(request.options)
+        own, options = own_tools(self.options | dict(request.options), request)
+        tools = [*own, *_tools(request.tools, DESCRIPTION_CHARACTERS, self.strict_tools)]
+        arguments |= options | {"tools": tools or None}
+        if not tools:  # the provider refuses a choice among none
+            arguments |= {"tool_choice": None, "parallel_tool_calls": None}
         return {name: value for name, value in arguments.items() if value is not None}
 
     def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:

@@ -16,6 +16,7 @@ from toolsearch.calls import ToolCall, ToolResult
 from toolsearch.catalog.tools import Shown
 from toolsearch.errors import NotExportable
 from toolsearch.events.facts import Reply, TextDelta
+from toolsearch.events.requests import CallModel
 from toolsearch.protocols import AsyncReplyStream, ReplyStream
 from toolsearch.schemas.export import exported
 from toolsearch.support import checks
@@ -29,6 +30,7 @@ __all__ = [
     "definitions",
     "distinct_ids",
     "fields_of",
+    "own_tools",
     "read_answer",
     "strict_schemas",
 ]
@@ -71,6 +73,13 @@ def _inform_once(tool: str, why: str) -> None:
 @lru_cache(maxsize=4096)
 def _warn_once(tool: str, why: str) -> None:
     log.warning("the tool %r is left out of all requests: %s", tool, why)
+
+
+def own_tools(options: JsonObject, request: CallModel) -> tuple[list[Any], dict[str, Any]]:
+    """The tools that a program put among the options of a model, for a reply to the user, and the other options."""
+    tools = options.get("tools")
+    rest = {name: value for name, value in options.items() if name != "tools"}
+    return list(tools) if isinstance(tools, list | tuple) and request.purpose == "chat" else [], rest
 
 
 def answered_calls(answered: Iterable[tuple[ToolCall, ToolResult]]) -> list[tuple[ToolCall, ToolResult]]:
