@@ -1,6 +1,7 @@
 """The tool retriever for LlamaIndex, with LlamaIndex's own mock model: every kind of agent has the search."""
 
 import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from toolsearch import Caller, Catalog, SetupError, ToolSearch, tool
 pytest.importorskip("llama_index.core", reason="needs pip install 'toolsearch-kit[llama-index]': see `make frameworks`")
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Skipping serialization")
 
-from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent  # noqa: E402
+from llama_index.core.agent.workflow import AgentWorkflow, FunctionAgent, ReActAgent  # noqa: E402
 from llama_index.core.base.llms.types import ToolCallBlock  # noqa: E402
 from llama_index.core.llms import ChatMessage  # noqa: E402
 from llama_index.core.llms.mock import MockFunctionCallingLLM  # noqa: E402
@@ -153,6 +154,24 @@ def test_J52_every_kind_of_agent_has_the_search(kind: str) -> None:
     assert model.listed == ([["search_tools", "call_tool"]] * 3 if kind == "in bridge" else LISTED)
     assert text == "Done."
     assert kind == "as a tool" or said[-1] == "rotated billing"
+
+
+def test_J52_an_agent_that_writes_its_calls_as_text_has_the_search() -> None:
+    steps = [f"Thought: a tool.\nAction: {name}\nAction Input: {json.dumps(given)}" for name, given in (SEARCH, ROTATE)]
+    replies = iter([*steps, "Thought: I can answer.\nAnswer: Done."])
+    listed = []
+
+    def reply(messages: Any, **options: Any) -> ChatMessage:
+        prompt = str(messages[0].content)
+        listed.append(
+            [name for name in ("search_tools", "rotate_key", "get_weather") if f"Tool Name: {name}" in prompt]
+        )
+        return ChatMessage(role="assistant", content=next(replies))
+
+    llm = MockFunctionCallingLLM(response_generator=reply)
+    said, text = ask(ReActAgent(tool_retriever=SearchRetriever(search_over()), llm=llm, streaming=False))
+    assert listed == LISTED
+    assert (said[1], text) == ("rotated billing", "Done.")
 
 
 def test_J52_a_stored_context_goes_on_with_what_was_found_in_another_process() -> None:
