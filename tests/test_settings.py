@@ -11,8 +11,9 @@ from toolsearch import Settings, SetupError
 
 def test_every_setting_has_a_default_and_they_are_those_of_the_design() -> None:
     settings = Settings.of()
-    assert (settings.index, settings.mode, settings.not_loaded) == ("auto", "append", "show")
-    assert (settings.auto_tools, settings.auto_tokens) == (10, 2_500)
+    assert (settings.index, settings.mode, settings.not_loaded) == ("auto", "search", "show")
+    assert (settings.expected_turns, settings.cache, settings.without_native) == (10, "cold", None)
+    assert (settings.auto_tools, settings.auto_tokens) == (None, None)
     assert (settings.results, settings.named) == (2, 10)
     assert settings == Settings.load(environ={})
 
@@ -48,7 +49,7 @@ def test_a_limit_can_be_taken_away_by_the_environment(none: str) -> None:
 @pytest.mark.parametrize(("options", "told"), [
     ({"results": 0}, "the setting 'results' cannot be 0: Input should be greater than or equal to 1"),
     ({"results": "many"}, "the setting 'results' cannot be 'many'"),
-    ({"mode": "lazy"}, "the setting 'mode' cannot be 'lazy': Input should be 'auto', 'static', 'append' or 'bridge'"),
+    ({"mode": "lazy"}, "the setting 'mode' cannot be 'lazy': Input should be 'search', 'auto', 'static'"),
     ({"search_tool": "find tools"}, "the setting 'search_tool' cannot be 'find tools'"),
     ({"search_tool": "x" * 65}, "the setting 'search_tool'"),
     ({"ttl_seconds": 0}, "the setting 'ttl_seconds' cannot be 0"),

@@ -456,11 +456,12 @@ def test_BK_1_nine_tools_are_static_and_ten_are_searched() -> None:
 
 
 def test_X8_by_default_a_small_catalog_is_static_until_its_tokens_cost_more_than_searching() -> None:
-    """X8: the larger of 10 tools and 2,500 tokens, each a setting."""
+    """X8: by price the tokens decide, whatever the number of tools; thresholds of either can be set instead."""
     assert ToolSearch(numbered(30), mode="auto").session().mode == "static"
-    wordy = [defined(f"t{n}", "word " * 200) for n in range(12)]
-    assert ToolSearch(wordy, mode="auto").session().mode == "append"
-    assert ToolSearch(wordy[:9], mode="auto").session().mode == "static"
+    wordy = [defined(f"t{n}", "word " * 600) for n in range(12)]
+    assert ToolSearch(wordy, mode="auto").session().mode == "bridge"
+    assert ToolSearch(wordy, mode="auto", expected_turns=3).session().mode == "append"
+    assert ToolSearch(wordy[:4], mode="auto").session().mode == "static"
     assert ToolSearch(wordy, mode="auto", auto_tools=20).session().mode == "static"
     assert ToolSearch(wordy, mode="auto", auto_tokens=10_000).session().mode == "static"
     assert ToolSearch(numbered(140), mode="auto", auto_tools=1_000).session().mode == "append", "no request holds 140"
@@ -479,7 +480,7 @@ def test_the_choice_counts_what_the_caller_may_see_and_is_made_once_a_session() 
 
 
 def test_a_mode_that_was_set_is_kept_and_said() -> None:
-    assert ToolSearch(numbered(3)).session().why() == "append: the setting `mode`"
+    assert ToolSearch(numbered(3), mode="append").session().why() == "append: the setting `mode`"
     with pytest.raises(SetupError, match="200 tools cannot all be shown with max_tools=128"):
         ToolSearch(numbered(200), mode="static").session()
     with pytest.raises(SetupError, match="'mode'"):

@@ -21,8 +21,9 @@ log = logging.getLogger("toolsearch")
 
 SURE_FROM, NOTHING_BELOW = 0.8, 0.2  # probabilities: see the settings of these names
 PRESELECTED, IN_DIRECTORY = 3, 200  # tools, with "auto": see the settings `preselect` and `directory`
+AUTO_TOOLS, AUTO_TOKENS = 10, 2_500  # of which one is set: see the setting `auto_tools`
 
-Mode = Literal["auto", "static", "append", "bridge", "native"]
+Mode = Literal["search", "auto", "static", "append", "bridge", "native", "compact"]
 ExampleSource = Literal["author", "enriched", "learned"]
 _Name = Annotated[str, Field(pattern="^[A-Za-z0-9_-]{1,64}$")]
 
@@ -31,8 +32,11 @@ class SearchSettings(TypedDict, total=False):
     """The settings that `ToolSearch` takes as keywords, for type checkers; `Settings` says what each means."""
 
     mode: Mode
-    auto_tools: int
-    auto_tokens: int
+    expected_turns: int
+    cache: Literal["cold", "warm"]
+    without_native: Literal["append", "bridge"] | None
+    auto_tools: int | None
+    auto_tokens: int | None
     results: int
     named: int
     sure_from: float
@@ -64,14 +68,25 @@ class Settings(BaseModel):
 
     index: str = "auto"
     """The search backend, by the name of its entry point. "auto": "hybrid" with the extra `vector`, else "keyword"."""
-    mode: Mode = "append"
-    """How found tools reach the model: "append" to the tools, "bridge" (a fixed `call_tool`), "static" (all tools at
-    once, no search), "native" (where the wire can: found tools come in the answers, and `tools` keeps its bytes), or
-    "auto": static while the catalog is small."""
-    auto_tools: Annotated[int, Field(ge=0)] = 10
-    """With "auto", fewer tools than this are static."""
-    auto_tokens: Annotated[int, Field(ge=0)] = 2_500
-    """With "auto", definitions of fewer tokens than this are static."""
+    mode: Mode = "search"
+    """What a conversation begins with, and how found tools reach the model. "search" begins with the search tool and
+    chooses the delivery behind it: "native" where the wire can, else "append" for short conversations and "bridge" for
+    longer ones. "auto" does so too, or shows all tools ("static") where that costs less; and it turns `preselect` and
+    `directory` on. Each delivery can be asked for: "native" (found tools come in the answers; `tools` keeps its bytes),
+    "append" (to the tools), "bridge" (a fixed `call_tool`), "static" (all tools at once, no search), "compact" (the
+    signatures of all tools in the instructions, calls through `call_tool`)."""
+    expected_turns: Annotated[int, Field(ge=1)] = 10
+    """The turns that a conversation is expected to have. With "search" and "auto", the delivery depends on it."""
+    cache: Literal["cold", "warm"] = "cold"
+    """With "auto": whether the provider's cache holds the tools and the system message when a conversation begins."""
+    without_native: Literal["append", "bridge", None] = None
+    """With "search" and "auto": how found tools reach the model where the wire cannot deliver natively. None: by
+    `expected_turns`."""
+    auto_tools: Annotated[int, Field(ge=0)] | None = None
+    """With "auto": fewer tools than this are static. Set it, or `auto_tokens`, for fixed thresholds in place of the
+    choice by price; the one that is not set is 10 tools, or 2,500 tokens."""
+    auto_tokens: Annotated[int, Field(ge=0)] | None = None
+    """With "auto": definitions of fewer tokens than this are static, likewise."""
     results: Annotated[int, Field(ge=1, le=50)] = 2
     """Tools a search loads for each query. The same search again, or a larger limit, loads up to five more."""
     named: Annotated[int, Field(ge=0, le=50)] = 10
@@ -113,6 +128,14 @@ class Settings(BaseModel):
     """A session that has not been used for this long is evicted. None: no session is evicted because of its age."""
 
     @property
+    def fixed_thresholds(self) -> tuple[int, int] | None:
+        """The tools and tokens below which "auto" shows all; None if the price decides."""
+        if self.auto_tools is None and self.auto_tokens is None:
+            return None
+        tools, tokens = self.auto_tools, self.auto_tokens
+        return AUTO_TOOLS if tools is None else tools, AUTO_TOKENS if tokens is None else tokens
+
+    @property
     def most_preselected(self) -> int:
         """The most tools that come with a message; 0 if its words are not searched."""
         return self.preselect if self.preselect is not None else PRESELECTED if self.mode == "auto" else 0
@@ -120,7 +143,7 @@ class Settings(BaseModel):
     @property
     def most_in_directory(self) -> int:
         """The most tools whose names all stand in the instructions; 0 if there is no directory."""
-        return self.directory if self.directory is not None else IN_DIRECTORY if self.mode == "auto" else 0
+        return self.directory if self.directory is not None else IN_DIRECTORY if self.mode in ("auto", "compact") else 0
 
     @field_validator("examples", mode="before")
     @classmethod

@@ -38,6 +38,8 @@ def test_the_variable_is_the_one_that_is_read(name: str) -> None:
     default = Settings.model_fields[name].default
     special = {
         "mode": "static",
+        "cache": "warm",
+        "without_native": "bridge",
         "not_loaded": "run",
         "answer_tokens": "400",
         "examples": "author",

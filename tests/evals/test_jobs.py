@@ -126,7 +126,8 @@ def test_every_request_is_kept_with_what_it_shares_and_how_it_begins(commons: Da
     cases = [Case("r", "refund a payment", (("stripe/create_refund",),)), Case("n", "fold my laundry")]
     search = ToolSearch(commons.catalog(), "keyword", run=answer, mode=mode, max_tools=800)  # type: ignore[arg-type]
     requests = play(search, cases, FORMATS[wire], meter).requests
-    sent = [each for each in meter.sent if any(message["role"] == "user" for message in each["messages"])]
+    said = "input" if wire == "openai_responses" else "messages"
+    sent = [each for each in meter.sent if any(message.get("role") == "user" for message in each[said])]
     assert len(sent) == len(requests)
     before = None
     for request, body in zip(requests, sent, strict=True):
@@ -134,7 +135,7 @@ def test_every_request_is_kept_with_what_it_shares_and_how_it_begins(commons: Da
         assert (request.input, request.shared) == (usage.total, usage.cached)
         changed = before is not None and body["tools"] != before["tools"]
         assert request.tools_changed == changed
-        tools_and_system = len(json.dumps({k: v for k, v in body.items() if k != "messages"})) // 8
+        tools_and_system = len(json.dumps({k: v for k, v in body.items() if k != said})) // 8
         assert tools_and_system < request.fixed < request.input
         assert request.output > 10
         before = body

@@ -354,7 +354,7 @@ def test_a_wire_can_be_passed_in_python() -> None:
         ("x = plain_code:MUTE", "x", r"the wire 'x' of the package 'plain' breaks a promise: .* is read as \[\]"),
         ("x = plain_code:BROKEN", "x", "the wire 'x' of the package 'plain' failed: IndexError"),
         ("anthropic = plain_code:FORMAT", "anthropic", "has the name of one of ours"),
-        ("x = plain_code:FORMAT", "y", "no wire 'y'; there are: 'openai_chat', 'anthropic', 'x'"),
+        ("x = plain_code:FORMAT", "y", "no wire 'y'; there are: 'openai_chat', 'anthropic', 'openai_responses', 'x'"),
     ],
 )
 def test_a_wire_that_cannot_be_used_is_named(install: Install, points: str, wire: str, message: str) -> None:

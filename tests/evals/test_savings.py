@@ -47,7 +47,8 @@ class Recorded(TokenMeter):
         self.requests: list[str] = []
 
     def pieces(self, request: Any, write: Any = compact) -> list[str]:
-        if request["messages"][1:]:  # else it is only the start of one
+        messages = request["input"] if "input" in request else request["messages"][1:]
+        if messages:  # else it is only the start of one
             self.requests.append(json.dumps(request))
         return super().pieces(request, write)
 
@@ -57,7 +58,7 @@ def played(
 ) -> tuple[PlayedConversation, list[str]]:
     meter = Recorded()
     one_by_one = options.pop("one_by_one", False)
-    search = ToolSearch(commons.catalog(), "keyword", run=answer, **options)
+    search = ToolSearch(commons.catalog(), "keyword", run=answer, **{"mode": "append", **options})
     return play(search, cases, FORMATS[wire], meter, one_by_one=one_by_one), meter.requests
 
 

@@ -336,5 +336,5 @@ def test_a_tool_search_says_at_the_start_what_it_serves_and_how(caplog: pytest.L
     ToolSearch(TOOLS, "keyword")
     told = [record.getMessage() for record in caplog.records]
     assert told[0].startswith("3 tools, index 'keyword', 1 pinned, mode 'auto', 1 tools, about ")
-    assert told[0].endswith("below 10 tools or 2,500 tokens, showing all costs less than searching")
-    assert told[1] == "3 tools, index 'keyword', 0 pinned, mode 'append'"
+    assert told[0].endswith("showing all costs less than searching over 10 turns, with a cold cache at first")
+    assert told[1] == "3 tools, index 'keyword', 0 pinned, mode 'search'"

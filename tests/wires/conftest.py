@@ -140,7 +140,8 @@ def anthropic_problems(body: dict[str, Any]) -> list[str]:
     found = name_problems([tool.get("name") for tool in tools])
     for tool in tools:
         found += schema_problems(tool["name"], tool.get("input_schema"))
-        found += [] if {*tool} <= {"name", "description", "input_schema"} else [f"{tool['name']!r} has unknown fields"]
+        known = {"name", "description", "input_schema", "defer_loading"}
+        found += [] if {*tool} <= known else [f"{tool['name']!r} has unknown fields"]
     if not isinstance(body.get("max_tokens"), int):
         found.append("max_tokens is missing")
     waiting: list[str] = []

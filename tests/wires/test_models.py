@@ -200,7 +200,7 @@ def test_a_second_turn_goes_on_with_the_history_and_the_found_tools(wire: Wire, 
         reply(calls=(("b", "room_of", {"meeting": "stand-up"}),)),
         reply("Room 7."),
     ]
-    agent = Agent(model_for(server, way), ToolSearch([room_of, move]))
+    agent = Agent(model_for(server, way), ToolSearch([room_of, move], mode="append"))
     events_of(agent, "Where is it?", way)
     assert events_of(agent, "the stand-up", way)[-1].text == "Room 7."
     assert server.refused == []

@@ -10,6 +10,7 @@ replies     the calls of one reply, answered together      pinning     which too
 preselection  which tools come with a message          instructions  the note for the system message
 directory   what there is: names, or servers and counts    subjects    what a set of tools is about
 listing     queries that list names                    session_html   how a notebook shows a session
+delivery    how tools reach the model, by price        signatures  a tool in one line
 performing  carries out the plan of a call             declared    tools that each request declares, deferred
 """
 

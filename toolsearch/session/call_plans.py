@@ -12,6 +12,7 @@ from toolsearch.catalog.names import folded, without_program
 from toolsearch.catalog.tools import Tool
 from toolsearch.schemas.parallel_calls import is_parallel
 from toolsearch.schemas.validation import ArgumentsError, parse_arguments, validate_arguments
+from toolsearch.session.delivery import IN_TEXT
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import SearchRequest, read_request, schema_text
 from toolsearch.session.view import View
@@ -54,10 +55,10 @@ class CallPlanner:
             return _cut(call)
         call = self._cleaned(str(call.id), call.name, call.arguments)
         call = self._unwrap(call)
-        built_in, mode = self._tools.built_in, self._tools.mode
-        if built_in and (call.name == built_in[0].name or self._is_search(call.name)):
-            return self.decide_search(ToolCall(call.id, built_in[0].name, call.arguments))
-        if call.name == self._settings.search_tool or (mode == "bridge" and call.name == self._settings.call_tool):
+        search, is_in_text = self._tools.search_tool, self._tools.mode in IN_TEXT
+        if search is not None and (call.name == search.name or self._is_search(call.name)):
+            return self.decide_search(ToolCall(call.id, search.name, call.arguments))
+        if call.name == self._settings.search_tool or (is_in_text and call.name == self._settings.call_tool):
             return _answer(call, *self._misused_built_in(call))
         tool = self._resolve(call)
         if isinstance(tool, CallPlan):
@@ -93,7 +94,7 @@ class CallPlanner:
 
     def _unwrap(self, call: ToolCall) -> ToolCall:
         """A call through the bridge as the call it stands for; any other call as it is."""
-        if self._tools.mode != "bridge" or call.name != self._settings.call_tool:
+        if self._tools.mode not in IN_TEXT or call.name != self._settings.call_tool:
             return call
         try:
             outer = parse_arguments(call.arguments)
@@ -119,7 +120,7 @@ class CallPlanner:
 
     def _is_search(self, name: str) -> bool:
         """Whether a name is another spelling of the search tool's name, and not the name of a tool."""
-        plain = folded(without_program(name)) == folded(self._tools.built_in[0].name)
+        plain = folded(without_program(name)) == folded(self._settings.search_tool)
         return plain and self._tools.id_of(name) is None and not self._visible.exact(name)
 
     def _resolve(self, call: ToolCall) -> Tool | CallPlan:
@@ -160,6 +161,9 @@ class CallPlanner:
             return "unknown", (
                 f"{call.name!r} is off: every tool is listed already. Refresh the list of tools and call one of them."
             )
+        if call.name == self._settings.search_tool:
+            text = f"{call.name!r} is off: every tool is listed already. Call one through {self._settings.call_tool}."
+            return "unknown", text
         try:
             arguments = ", ".join(map(repr, parse_arguments(call.arguments))) or "nothing"
         except ArgumentsError as error:
@@ -173,19 +177,19 @@ class CallPlanner:
         if self._tools.id_of(call.name) in self._tools.aside:
             way = (
                 f"search for another one with {self._settings.search_tool}"
-                if self._tools.built_in
+                if self._tools.search_tool
                 else "use another one"
             )
             text = (
                 f"{call.name!r} did not run: the provider refuses this tool, so it cannot be used here. Instead, {way}."
             )
             return _answer(call, "unknown", text)
-        again = f"search again with {self._settings.search_tool}" if self._tools.built_in else "use a listed tool"
+        again = f"search again with {self._settings.search_tool}" if self._tools.search_tool else "use a listed tool"
         return _answer(call, "unknown", f"{call.name!r} did not run: it is no longer available. To go on, {again}.")
 
     def _ambiguous(self, call: ToolCall, tools: list[Tool]) -> CallPlan:
         names = ", ".join(repr(self._tools.name_of(t)) for t in tools[:3])
-        way = "Search for" if self._settings.not_loaded == "refuse" and self._tools.built_in else "Use"
+        way = "Search for" if self._settings.not_loaded == "refuse" and self._tools.search_tool else "Use"
         text = f"{call.name!r} did not run: several tools share this name. {way} one of the full names: {names}."
         return _answer(call, "unknown", text)
 
@@ -199,10 +203,10 @@ class CallPlanner:
             return _answer(call, "not_loaded", text, (tool.id,))
         what = f"{call.name!r} did not run: it exists but was not loaded."
         if self._settings.not_loaded == "refuse" and tool.id not in self._tools.ids():
-            way = f"Load it with {self._settings.search_tool} first" if self._tools.built_in else "Use a listed tool"
+            way = f"Load it with {self._settings.search_tool} first" if self._tools.search_tool else "Use a listed tool"
             return _answer(call, "not_loaded", f"{what} {way}.")
         name = repr(self._tools.name_of(tool))
-        if self._tools.mode == "bridge":
+        if self._tools.mode in IN_TEXT:
             name += f" through {self._settings.call_tool}"
         text = f"{what} It is loaded now: call {name} in your next step. Its arguments: {schema_text(tool)}"
         return _answer(call, "not_loaded", text, (tool.id,))
@@ -213,9 +217,9 @@ class CallPlanner:
             return _answer(call, "unknown", text + "Instead, call the tools directly, several in one reply.")
         near = self._visible.near(call.name)
         hint = f" Similar names: {', '.join(repr(self._tools.name_of(t)) for t in near)}" if near else ""
-        if near and self._settings.not_loaded == "refuse" and self._tools.built_in:
+        if near and self._settings.not_loaded == "refuse" and self._tools.search_tool:
             hint += " (search for one by its name)"
-        search = f" or search with {self._settings.search_tool}" if self._tools.built_in else ""
+        search = f" or search with {self._settings.search_tool}" if self._tools.search_tool else ""
         end = "." if near else ""
         text = f"{call.name[:100]!r} did not run: there is no such tool.{hint}{end} Use a listed tool{search}."
         return _answer(call, "unknown", text)

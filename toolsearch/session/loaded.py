@@ -16,8 +16,9 @@ from toolsearch.calls import Caller, LoadedTool, NativeDelivery
 from toolsearch.catalog.names import provider_name
 from toolsearch.catalog.tools import Shown, Tool, definition_tokens, loaded_of
 from toolsearch.session.declared import DeclaredTools
-from toolsearch.session.meta_tool import bridge_tool, search_tool
-from toolsearch.session.view import Delivery, View
+from toolsearch.session.delivery import DELIVERIES, IN_TEXT, Delivery
+from toolsearch.session.meta_tool import built_in_tools
+from toolsearch.session.view import View
 from toolsearch.session.visible_tools import VisibleTools
 from toolsearch.support.json_types import JsonObject
 
@@ -59,21 +60,27 @@ class LoadedTools:
         self._pinned_late: set[str] = set()  # pinned tools that came later, and were listed with the found ones
         self.callable = self.ids()
 
-    def deliver(self, mode: Delivery) -> None:
-        """Sets the mode, and the built-in tools and limits that belong to it."""
-        settings = self.view.settings
-        self.mode = mode
-        self.built_in = []
+    def deliver(self, mode: Delivery, *, searches: bool | None = None) -> None:
+        """Sets the mode, and what belongs to it; `searches`: whether "compact" does (None: if not all are listed)."""
+        settings, self.mode = self.view.settings, mode
+        if mode == "compact" and self._list_signatures() and searches is None:
+            searches = False
         if mode != "static":
             self._places, self._roles = self.view.visible(self.caller).places, self._caller_roles
-            through = settings.call_tool if mode == "bridge" else ""
-            self.built_in.append(search_tool(settings.search_tool, *self._places, settings.queries, call_tool=through))
-        if mode == "bridge":
-            self.built_in.append(bridge_tool(settings.call_tool, settings.search_tool))
+        self.built_in = built_in_tools(settings, mode, self._places, searches=searches is not False)
+        self.search_tool = next((each for each in self.built_in if each.name == settings.search_tool), None)
         # In "bridge" found tools are not part of a request, so only their number is limited.
-        others = 0 if mode == "bridge" else len(self.built_in) + len(self.pinned)
-        self.room = settings.max_tools - others
+        others = 0 if mode in IN_TEXT else len(self.built_in) + len(self.pinned)
+        self.room = self.room if mode == "compact" else settings.max_tools - others
         self.most_tokens = (mode == "append" and settings.max_tool_tokens) or math.inf
+
+    def _list_signatures(self) -> bool:
+        """Loads the tools whose signatures the instructions show; returns whether these are all."""
+        listed = self.view.visible(self.caller).listed[: self.view.settings.most_in_directory]
+        self.room = len(self.found) + len(listed) + self.view.settings.max_tools
+        self.reveal(tool.id for tool in listed)
+        self.callable = self.ids()
+        return len(self.found) >= self.searchable
 
     def show(self) -> list[Shown]:
         """The tools of the next request, in order. Until the next time, these are the tools that can be called."""
@@ -93,7 +100,7 @@ class LoadedTools:
         return list(self._shown) if self._shown is not None else self._listed()
 
     def _listed(self) -> list[Shown]:
-        in_request = () if self.mode == "bridge" else self.found.values()
+        in_request = () if self.mode in IN_TEXT else self.found.values()
         tools = [t for t in [*self.pinned, *in_request] if t.id in self.callable]
         built_in = [Shown(t.name, t, built_in=True) for t in self.built_in]
         return built_in + [Shown(self.name_of(t), t, delivered=self._is_delivered(t)) for t in tools]
@@ -155,7 +162,7 @@ class LoadedTools:
 
         In "bridge" nothing is added to a request; there they are listed after the next compaction.
         """
-        if self.mode == "bridge":
+        if self.mode in IN_TEXT:
             return
         skip = self.ids() | self._pinned_late
         new = [t.id for t in self.view.pinned if t.id not in skip and self.live(t.id) is not None]
@@ -168,7 +175,7 @@ class LoadedTools:
         """At a compaction, pinned tools that came later take their place among the pinned ones, as far as they fit."""
         known = {t.id for t in self.pinned}
         late = [live for t in self.view.pinned if t.id not in known and (live := self.live(t.id)) is not None]
-        if self.mode != "bridge":
+        if self.mode not in IN_TEXT:
             late = late[: max(0, self.room - 1)]
             self.room -= len(late)
         for tool in late:
@@ -301,6 +308,8 @@ class LoadedTools:
         self._take_late_pins()
         self._delivered.clear()
         self.declared = DeclaredTools()
+        if self.mode == "compact":
+            self.deliver(self.mode)
         return changes
 
     def export(self) -> JsonObject:
@@ -320,12 +329,13 @@ class LoadedTools:
 
         The built-in tools keep the descriptions that were shown.
         """
-        if state["mode"] not in ("static", "append", "bridge", "native"):
+        if state["mode"] not in DELIVERIES:
             raise ValueError(f"the mode {state['mode']!r} is unknown")
         if aside := dict(state.get("aside", {})):
             self.aside, self.view = aside, self.view.without(aside)
             self.pinned = [tool for tool in self.pinned if tool.id not in aside]
-        self.deliver(state["mode"])
+        self.deliver(state["mode"], searches=state["mode"] != "compact" or len(state["built_in"]) > 1)
+        self.found.clear()
         self.built_in = [
             replace(tool, description=description, input_schema=schema)
             for tool, (description, schema) in zip(self.built_in, state["built_in"], strict=True)
@@ -361,11 +371,6 @@ class LoadedTools:
     def searchable(self) -> int:
         """How many tools the caller can search for."""
         return sum(map(len, self.view.visible(self.caller).by_server.values()))
-
-    @property
-    def roles(self) -> tuple[str, ...]:
-        """The caller's roles, sorted."""
-        return tuple(sorted(self._caller_roles))
 
     def give_names(self, tools: Iterable[Tool]) -> None:
         """Names tools that are told but not loaded, so that each keeps its name in this conversation."""

@@ -14,6 +14,7 @@ from toolsearch.errors import NotExportable
 from toolsearch.schemas.export import exported
 from toolsearch.schemas.root_folding import argument_names
 from toolsearch.search.index import QUERY_CHARACTERS
+from toolsearch.session.delivery import IN_TEXT, Delivery
 from toolsearch.settings import Settings
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import bounded, clean
@@ -23,6 +24,7 @@ __all__ = [
     "MOST_NAMED",
     "SearchRequest",
     "bridge_tool",
+    "built_in_tools",
     "read_request",
     "schema_text",
     "search_tool",
@@ -77,12 +79,15 @@ def search_tool(
 
 
 def bridge_tool(name: str, search_name: str) -> Tool:
-    """The fixed tool through which found tools are called in the mode "bridge"."""
+    """The fixed tool through which tools are called that no request carries; without `search_name`, by signature."""
+    what = f"{search_name} has found, with arguments that fit the schema shown there"
+    if not search_name:
+        what = "the instructions list or a search has found, with arguments that fit its signature or schema"
     return Tool(
         id=name,
         name=name,
         title="Call a found tool",
-        description=f"Calls a tool that {search_name} has found, with arguments that fit the schema shown there.",
+        description=f"Calls a tool that {what}.",
         input_schema={
             "type": "object",
             "properties": {
@@ -94,6 +99,20 @@ def bridge_tool(name: str, search_name: str) -> Tool:
         },
         marks=Marks(kind="action", repeatable=False),
     )
+
+
+def built_in_tools(
+    settings: Settings, mode: Delivery, places: tuple[Sequence[str], Sequence[str]], *, searches: bool
+) -> list[Tool]:
+    """The session's own tools for a mode; `places` are the servers and categories that the search tool may name."""
+    tools = []
+    is_in_text = mode in IN_TEXT
+    if searches and mode != "static":
+        through = settings.call_tool if is_in_text else ""
+        tools.append(search_tool(settings.search_tool, *places, settings.queries, call_tool=through))
+    if is_in_text:
+        tools.append(bridge_tool(settings.call_tool, "" if mode == "compact" else settings.search_tool))
+    return tools
 
 
 @dataclass(frozen=True)

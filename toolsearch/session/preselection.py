@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from toolsearch.catalog.tools import Tool
 from toolsearch.search.index import Hits
+from toolsearch.session.delivery import IN_TEXT
 from toolsearch.session.loaded import LoadedTools
 from toolsearch.session.meta_tool import schema_text
 from toolsearch.session.searching import SearchLog
@@ -67,7 +68,7 @@ class Preselection:
     def _text(self, tools: Sequence[Tool]) -> str:
         """In brackets, as all that the program adds: these words are not the user's."""
         what = "Loaded for this message, if it fits" if len(tools) == 1 else "Loaded for this message, if one fits"
-        if self.tools.mode != "bridge":
+        if self.tools.mode not in IN_TEXT:
             return f"\n\n[{what}: {', '.join(map(self.tools.name_of, tools))}.]"
         lines = [
             f"- {self.tools.name_of(t)}: {_plain(t)}\n  arguments: {schema_text(t, in_brackets=True)}" for t in tools

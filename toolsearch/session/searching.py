@@ -10,6 +10,7 @@ from math import ceil
 from toolsearch.calls.answers import ANSWER_CHARACTERS
 from toolsearch.catalog.tools import Tool, definition_tokens
 from toolsearch.search.index import Hits
+from toolsearch.session.delivery import IN_TEXT
 from toolsearch.session.directory import FEW, overview
 from toolsearch.session.listing import listing_of, pages_of, with_place
 from toolsearch.session.loaded import LoadedTools
@@ -44,7 +45,7 @@ class SearchLog:
     @property
     def _is_bridge(self) -> bool:
         """Whether answers include the schemas, because the model sees them nowhere else."""
-        return self._tools.mode == "bridge"
+        return self._tools.mode in IN_TEXT
 
     @property
     def _most_tokens(self) -> int:

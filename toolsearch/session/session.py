@@ -330,7 +330,7 @@ class Session:
         """
         with self._lock:
             changes = self._tools.compact()
-            if self._settings.mode == "auto":
+            if self._settings.mode in ("auto", "search"):
                 mode, self._why = self._tools.view.choose_mode(self.caller, self._wire)
                 if mode != self.mode:
                     changes.append(f"tools are delivered as {mode!r} now, not as {self.mode!r}: {self._why}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from toolsearch.catalog.tools import Shown, Tool, definition_tokens
-from toolsearch.session.view import Delivery
+from toolsearch.session.delivery import IN_TEXT, Delivery
 from toolsearch.support.html import table
 from toolsearch.support.text import counted
 
@@ -27,7 +27,7 @@ def session_html(title: str, mode: Delivery, shown: Sequence[Shown], loaded: Ite
         for each in shown
     ]
     listed = {each.tool.id for each in shown}
-    called = f"through {through}" if mode == "bridge" else "in the next request"
+    called = f"through {through}" if mode in IN_TEXT else "in the next request"
     rows += [_row(tool, found_word, called) for tool_id, tool in found.items() if tool_id not in listed]
     tokens = sum(definition_tokens(each.tool) for each in shown)
     note = f"A request carries {counted(len(shown), 'tool')}, about {tokens:,} tokens of definitions."

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from functools import lru_cache, partial
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from toolsearch.calls import Caller, check_caller, native_of
 from toolsearch.catalog.catalog import Catalog
@@ -13,12 +13,12 @@ from toolsearch.catalog.changes import Change
 from toolsearch.catalog.names import escaped
 from toolsearch.catalog.roster import Roster
 from toolsearch.catalog.tools import Tool
-from toolsearch.errors import SetupError
 from toolsearch.protocols import ServerVisibility, ToolIndex, ToolRunner, VersionedVisibility, Visibility
 from toolsearch.search.abilities import BatchIndex
 from toolsearch.search.index import Hits, clamped, find
 from toolsearch.search.learned import Learned
 from toolsearch.search.lessons import raised
+from toolsearch.session.delivery import Delivery, Searchable, Ways, choose
 from toolsearch.session.pinning import PinnedTools
 from toolsearch.session.visible_tools import VisibleTools, may_see, visible_tools
 from toolsearch.settings import Settings
@@ -27,7 +27,6 @@ from toolsearch.support.redaction import excerpt
 
 __all__ = ["Delivery", "View"]
 
-Delivery = Literal["static", "append", "bridge", "native"]
 REASON_CHARACTERS = 200  # of why a server cannot be reached, for a model
 EXTRA_HITS = 20  # hits beyond the limit that are searched too, so that a learned one among them can move up
 
@@ -181,26 +180,15 @@ class View:
 
     def choose_mode(self, caller: Caller | None = None, wire: object = None) -> tuple[Delivery, str]:
         """The mode for this caller's sessions, and why it was chosen; `wire` is None where it is not known."""
-        mode, most = self.settings.mode, self.settings.max_tools
-        if mode == "native":
-            problem = self.not_native(wire, caller)
-            return ("append", problem) if problem else (mode, "the setting `mode`")
-        if mode in ("append", "bridge"):
-            return mode, "the setting `mode`"
-        seen = self.visible(caller)
-        total = len(seen)
-        if mode == "static" and total > most:
-            raise SetupError(f"{total} tools cannot all be shown with max_tools={most}; use mode='append' or 'auto'")
-        if mode == "static":
-            return mode, "the setting `mode`"
-        least, budget = self.settings.auto_tools, self.settings.auto_tokens
-        many, tokens = seen.size
-        size = f"{many} tools, about {tokens:,} tokens"
-        if total <= most and (many < least or tokens < budget):
-            return "static", f"{size}: below {least} tools or {budget:,} tokens, showing all costs less than searching"
-        if many < least or tokens < budget:
-            return "append", f"{size}: few, but {total} in all are more than a request carries ({most})"
-        return "append", f"{size}: from {least} tools and {budget:,} tokens on, searching pays{self._what_helps(many)}"
+        settings, seen = self.settings, self.visible(caller)
+        not_native, taken = self.not_native(wire, caller), seen.exact(settings.call_tool)
+        # A function of the program that asks a model says nothing of the wire behind it.
+        is_known = any(hasattr(wire, name) for name in ("native", "tools_for"))
+        if not is_known and settings.mode != "native":
+            not_native = "the session was not told its wire"
+        not_bridge = f"a tool has the name {settings.call_tool!r} (see the setting `call_tool`)" if taken else ""
+        ways = Ways(not_native, not_bridge, is_wire_known=is_known)
+        return choose(settings, Searchable(*seen.size, len(seen)), ways)
 
     def not_native(self, wire: object, caller: Caller | None) -> str:
         """Why a wire cannot deliver natively; empty if it can, or is not known."""
@@ -213,13 +201,6 @@ class View:
         if native.declares and most is not None and (many := len(self.visible(caller))) > most:
             return f"{many:,} tools are more than {_named(wire)} declares ({most:,})"
         return ""
-
-    def _what_helps(self, many: int) -> str:
-        """What makes searching cheaper with these settings, as the end of a sentence."""
-        most, listed = self.settings.most_preselected, self.settings.most_in_directory
-        what = "all tools" if many <= listed else "the servers"
-        told = f"; the instructions name {what}" if listed else ""
-        return told + (f"; up to {most} that fit the words of a message come with it" if most else "")
 
 
 def _version_of(visible: object) -> Callable[[], Hashable] | None:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
-from toolsearch.calls import ToolCall, ToolResult
+from toolsearch.calls import NativeDelivery, ToolCall, ToolResult
 from toolsearch.catalog.tools import Shown
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import Answers, Message, ModelReplied, Reply, Usage, UserSaid
@@ -195,6 +195,7 @@ class ChatModel:
     """Asks the provider; with `stream`, its reply is shown as it comes in. An async client needs `arun`."""
 
     takes_schema = True
+    native: NativeDelivery | None = None  # it has no way
 
     def __init__(
         self,

@@ -1,7 +1,8 @@
 """`toolsearch eval`.
 
 app       the command, to which the others add     options    options and files that the commands share
-ranking_commands, savings_commands, agent_commands, speed_commands, own_commands, data_commands   what can be asked for
+ranking_commands, savings_commands, delivery_commands, agent_commands   what can be asked for
+speed_commands, own_commands, data_commands   further commands
 run_commands   what can be asked of runs that were kept
 recording_commands   what real conversations say
 agent_options   the options of `agent`              savings_options   those of `savings`
@@ -13,13 +14,14 @@ run_options   options of the commands that keep a run
 from toolsearch_evals.cli.app import app
 
 # The help lists the commands in the order of these imports.
-from toolsearch_evals.cli import ranking_commands, savings_commands, agent_commands, run_commands  # isort: skip
-from toolsearch_evals.cli import speed_commands, own_commands, recording_commands, data_commands  # isort: skip
+from toolsearch_evals.cli import ranking_commands, savings_commands, delivery_commands, agent_commands  # isort: skip
+from toolsearch_evals.cli import run_commands, speed_commands, own_commands, recording_commands, data_commands  # isort: skip
 
 __all__ = [
     "agent_commands",
     "app",
     "data_commands",
+    "delivery_commands",
     "own_commands",
     "ranking_commands",
     "recording_commands",

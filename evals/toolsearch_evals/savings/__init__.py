@@ -11,6 +11,7 @@ formats    what a request looks like on each wire    rendering   what a provider
 format_plugins   formats that others add             spring      the same in a published setting
 noted      a format that notes what is said, and what the tokens are spent on
 own_tokens, own_play, own_report   the same for tools without labelled cases
+choice     the choice of a delivery by price: fitted, and judged by its regret          choice_report   as a report
 savings_run   a sweep as a run, kept, priced again and compared
 report     what the sweep found, as a report, with its parts (headline, cards, charts, tables, notes, worked)
 """

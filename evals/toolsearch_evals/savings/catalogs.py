@@ -37,7 +37,11 @@ class GrowingCatalog:
 
     def static(self) -> ToolSearch:
         """Every tool in each request; nothing is searched."""
-        return ToolSearch(self._catalog, _NoIndex(), run=answer, mode="static", max_tools=self._size + 2)
+        return self.unsearched(Settings.of(mode="static", max_tools=self._size + 2))
+
+    def unsearched(self, settings: Settings) -> ToolSearch:
+        """The tools with these settings, and with an index that finds nothing."""
+        return ToolSearch(self._catalog, _NoIndex(), run=answer, settings=settings)
 
     def searched(self, by: SearchedArm) -> ToolSearch:
         """The tools as they are searched in an arm."""

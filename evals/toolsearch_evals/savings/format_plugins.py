@@ -9,7 +9,7 @@ from toolsearch_evals.installed import installed_points, load_point, named
 from toolsearch_evals.savings.formats import FORMATS, WireFormat
 from toolsearch_evals.testing import check_format
 
-__all__ = ["GROUP", "format_of"]
+__all__ = ["GROUP", "format_of", "is_native"]
 
 GROUP = "toolsearch.eval_formats"
 
@@ -44,3 +44,11 @@ def format_of(wire: str, passed: Mapping[str, WireFormat] | None = None) -> Wire
     except Exception as error:  # a wire of another package may raise anything
         raise SetupError(f"{described} failed: {type(error).__name__}: {error}") from error
     return form
+
+
+def is_native(wire: str) -> bool:
+    """Whether a wire, ours or an installed one, can deliver natively."""
+    try:
+        return getattr(format_of(wire).wire, "native", None) is not None
+    except SetupError:  # a program passes it
+        return False

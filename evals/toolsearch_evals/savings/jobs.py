@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from toolsearch_evals.savings.plan import STATIC, Arm, SweepPlan, sizes_of
+from toolsearch_evals.savings.format_plugins import is_native
+from toolsearch_evals.savings.plan import NATIVE, STATIC, Arm, SweepPlan, sizes_of
 
 __all__ = ["Job", "jobs_of", "talks_of"]
 
@@ -36,7 +37,10 @@ class Job:
 
 
 def jobs_of(plan: SweepPlan, tools: int) -> list[Job]:
-    """All jobs of the plan on a data set of so many tools: those of a conversation together, from small to large."""
+    """All jobs of the plan on a data set of so many tools: those of a conversation together, from small to large.
+
+    Native delivery is played on the wires that can.
+    """
     arms = [STATIC, *(each.arm for each in plan.searched())]
     return [
         Job(seed, number, turns, locality, size, wire, arm)
@@ -47,6 +51,7 @@ def jobs_of(plan: SweepPlan, tools: int) -> list[Job]:
         for size in sizes_of(plan, tools, turns)
         for arm in dict.fromkeys(arms)
         for wire in dict.fromkeys(plan.wires)
+        if arm.mode not in NATIVE or is_native(wire)
     ]
 
 

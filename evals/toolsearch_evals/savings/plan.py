@@ -13,7 +13,20 @@ from toolsearch_evals.savings.prices import PLAIN, profile_of
 from toolsearch_evals.savings.runs import Pricing
 from toolsearch_evals.savings.scripted import RECOGNISED
 
-__all__ = ["CACHES", "MODES", "ROOM", "SIZES", "STATIC", "Arm", "SearchedArm", "SweepPlan", "sizes_of"]
+__all__ = [
+    "CACHES",
+    "DELIVERIES",
+    "HELPED",
+    "MODES",
+    "NATIVE",
+    "ROOM",
+    "SIZES",
+    "STATIC",
+    "Arm",
+    "SearchedArm",
+    "SweepPlan",
+    "sizes_of",
+]
 
 SIZES = (5, 10, 20, 30, 50, 100, 200, 300)
 ROOM = 1.5  # tools of the smallest catalog for each turn, so that few cases are put off because they do not fit
@@ -21,10 +34,20 @@ CACHES = ("cold", "warm")
 
 # How found tools reach the model, by the name that is measured: the settings of the sessions that do it so.
 MODES: dict[str, dict[str, str]] = {
-    "append": {"mode": "append"},
-    "bridge": {"mode": "bridge"},
-    "auto": {"mode": "auto"},
+    name: {"mode": name} for name in ("append", "bridge", "auto", "native", "compact", "search")
 }
+# What "auto" brings with each delivery by search: the directory, and tools that come with a message.
+_AUTO = Settings.of(mode="auto")
+HELPED: dict[str, dict[str, str]] = {
+    f"{name} helped": {
+        "mode": name,
+        "preselect": f"{_AUTO.most_preselected}",
+        "directory": f"{_AUTO.most_in_directory}",
+    }
+    for name in ("append", "bridge", "native")
+}
+DELIVERIES = ("static", "append", "bridge", "native", "compact")
+NATIVE = ("native", "native helped")  # played on wires that can
 
 
 class Arm(NamedTuple):
@@ -116,12 +139,17 @@ class SweepPlan:
         for name in ("mode", "index"):
             if any(name == each for each, _ in self.settings):
                 raise SetupError(f"the setting {name!r} is an arm of its own: pass --{name} instead of --set {name}=…")
+        known_modes = {**MODES, **HELPED}
+        # With several lengths, each conversation says its own; see `Stage`.
+        turns = {"expected_turns": f"{self.turns[0]}"} if len({*self.turns}) == 1 else {}
         for mode in self.modes:
-            if mode not in MODES:
+            if mode not in known_modes:
                 known = ", ".join(map(repr, MODES))
                 raise SetupError(f"there is no delivery {mode!r} to measure; there are: {known}")
         return [
-            SearchedArm(Arm(mode, label(index), told), index, Settings.from_mapping({**MODES[mode], **settings}))
+            SearchedArm(
+                Arm(mode, label(index), told), index, Settings.from_mapping({**turns, **settings, **known_modes[mode]})
+            )
             for index in self.indexes
             for mode in self.modes
             for told, settings in self.ways().items()

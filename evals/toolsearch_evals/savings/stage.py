@@ -17,7 +17,7 @@ from toolsearch_evals.savings.formats import WireFormat
 from toolsearch_evals.savings.jobs import Job
 from toolsearch_evals.savings.noted import Notes, noting
 from toolsearch_evals.savings.own_tokens import CatalogTokens, catalog_tokens
-from toolsearch_evals.savings.plan import STATIC, SweepPlan, sizes_of
+from toolsearch_evals.savings.plan import STATIC, SearchedArm, SweepPlan, sizes_of
 from toolsearch_evals.savings.scripted import PlayedConversation, play
 from toolsearch_evals.token_usage import TokenMeter, tokenizer
 
@@ -47,6 +47,7 @@ class Stage:
         self._meters = {wire: self._meter_of(form) for wire, form in self._forms.items()}
         self._arms = {each.arm: each for each in plan.searched()}
         self._drawn: dict[tuple[int, int, float], list[Conversation]] = {}
+        self._catalog: tuple[object, GrowingCatalog] = None, GrowingCatalog([])  # the last one of `delivery`
 
     @cached_property
     def tokenizers(self) -> dict[str, str]:
@@ -106,7 +107,7 @@ class Stage:
         catalog = GrowingCatalog([self.tools[i] for i in talk.tools], self._arms.values())
         for job in jobs:
             catalog.grow(job.size)
-            search = catalog.static() if job.arm == STATIC else catalog.searched(self._arms[job.arm])
+            search = catalog.static() if job.arm == STATIC else catalog.searched(self._arm(job))
             played = play(
                 search,
                 talk.cases,
@@ -116,6 +117,22 @@ class Stage:
                 recognised=self.plan.recognised,
             )
             yield job, played
+
+    def _arm(self, job: Job) -> SearchedArm:
+        """The arm of a job. Its sessions expect the turns that are played, if no setting says otherwise."""
+        arm = self._arms[job.arm]
+        if any(name == "expected_turns" for name, _ in self.plan.settings):
+            return arm
+        return arm._replace(settings=arm.settings.model_copy(update={"expected_turns": job.turns}))
+
+    def delivery(self, job: Job, settings: Settings) -> str:
+        """How a session with these settings delivers tools, in the catalog and on the wire of a job."""
+        talk = self.draw(job.seed, job.turns, job.locality)[job.number]
+        if self._catalog[0] != (job.talk, job.size):
+            catalog = GrowingCatalog([self.tools[i] for i in talk.tools])
+            catalog.grow(job.size)
+            self._catalog = (job.talk, job.size), catalog
+        return self._catalog[1].unsearched(settings).session(wire=self._forms[job.wire].wire).mode
 
 
 def playable(plan: SweepPlan, dataset: Dataset, cases: Sequence[Case]) -> SweepPlan:

@@ -121,12 +121,13 @@ def rows_of(plan: SweepPlan, played: PlayedJobs) -> tuple[list[SavingsRow], list
         for wire in dict.fromkeys(plan.wires)
         for each in plan.searched()
     ]
+    settings = [setting for setting in dict.fromkeys(settings) if setting in cells]
     rows = [
         savings_row(cell, pricing)
         for pricing in pricings
         if pricing.static_success == first
-        for setting in dict.fromkeys(settings)
+        for setting in settings
         for cell in cells[setting]
     ]
-    evens = [break_even_of(cells[setting], pricing) for pricing in pricings for setting in dict.fromkeys(settings)]
+    evens = [break_even_of(cells[setting], pricing) for pricing in pricings for setting in settings]
     return rows, evens
