@@ -14,7 +14,7 @@ from toolsearch import Agent, CallModel, ReplyError, ToolCall, ToolSearch, tool
 from toolsearch.calls import NativeDelivery
 from toolsearch.events import Note, ToolsUnloaded
 from toolsearch.testing import ScriptedModel
-from toolsearch.wires import anthropic, openai_chat, refused_tool
+from toolsearch.wires import anthropic, gemini, openai_chat, openai_responses, refused_tool
 
 
 def made(*names: str) -> list[Any]:
@@ -208,6 +208,88 @@ def test_a_tool_is_found_by_its_place_among_all_that_were_sent(wire: Any) -> Non
     agent = Agent(model, ToolSearch(made("a", "b"), mode="static"))
     assert agent.run("Go").text == "Fine."
     assert [shown.name for shown in model.requests[1].tools] == ["a"]
+
+
+class Client:
+    """What is used of the clients of all SDKs: it refuses a tool of that name, as its provider words it."""
+
+    def __init__(self, provider: str, bad: str, *replies: Any) -> None:
+        self.provider, self.bad, self.replies = provider, bad, list(replies)
+        self.requests: list[Any] = []
+        self.chat = self.completions = self.messages = self.responses = self.models = self
+
+    def create(self, **arguments: Any) -> Any:
+        self.requests.append(arguments)
+        if (error := self._refusal(arguments)) is not None:
+            raise error
+        return self.replies.pop(0)
+
+    generate_content = generate_content_stream = create
+
+    def _refusal(self, arguments: Any) -> Exception | None:
+        in_config = self.provider == "gemini"
+        tools = arguments["config"]["tools"][0]["function_declarations"] if in_config else arguments["tools"]
+        names = [(each.get("function") or each).get("name") for each in tools]
+        named = f"Invalid schema for function '{self.bad}'"
+        if self.provider == "responses" and f'"name": "{self.bad}", "description"' in json.dumps(arguments["input"]):
+            return openai_error(named, "input[3].tools[0].parameters")
+        if self.bad not in names:
+            return None
+        place = names.index(self.bad)
+        return {
+            "chat": openai_error(named, f"tools[{place}].function.parameters"),
+            "responses": openai_error(named, f"tools[{place}].parameters"),
+            "anthropic": anthropic_error(f"tools.{place}.custom.input_schema: JSON schema is invalid"),
+            "gemini": gemini_error(f"* GenerateContentRequest.tools[0].function_declarations[{place}].name: Invalid"),
+        }[self.provider]
+
+
+WIRES: dict[str, Any] = {"chat": openai_chat, "responses": openai_responses, "anthropic": anthropic, "gemini": gemini}
+
+
+def reply_of(provider: str, *calls: tuple[str, dict[str, Any]]) -> Any:
+    """A reply with calls, or with the text "Fine."."""
+    if provider == "chat":
+        return {"choices": [{"message": {"role": "assistant", "content": "Fine."}, "finish_reason": "stop"}]}
+    if provider == "gemini":
+        return {"candidates": [{"content": {"role": "model", "parts": [{"text": "Fine."}]}, "finish_reason": "STOP"}]}
+    if provider == "anthropic":
+        used = [{"type": "tool_use", "id": "toolu_1", "name": name, "input": given} for name, given in calls]
+        blocks = used or [{"type": "text", "text": "Fine."}]
+        stop = "tool_use" if calls else "end_turn"
+        return {"type": "message", "role": "assistant", "content": blocks, "stop_reason": stop}
+    items = [
+        {"type": "function_call", "id": "fc_1", "call_id": "c1", "name": name, "arguments": json.dumps(given)}
+        for name, given in calls
+    ]
+    said = {"type": "output_text", "text": "Fine.", "annotations": []}
+    message = {"type": "message", "id": "m", "role": "assistant", "status": "completed", "content": [said]}
+    return {"object": "response", "id": "r", "status": "completed", "output": items or [message]}
+
+
+@pytest.mark.parametrize("provider", WIRES)
+def test_each_providers_error_is_understood_with_its_own_wire(provider: str) -> None:
+    """Also of a tool whose name had to be changed for one of them."""
+    client = Client(provider, "_3d_print" if provider == "gemini" else "3d_print", reply_of(provider))
+    model = WIRES[provider].model(client, "m", stream=False)
+    agent = Agent(model, ToolSearch(made("read_mail", "3d_print", "send_mail"), mode="static"))
+    assert agent.run("Go", conversation_id="c").text == "Fine."
+    assert agent.conversation("c").session.refused.keys() == {"3d_print"}
+    assert len(client.requests) == 2
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "responses"])
+def test_in_native_a_refused_tool_is_not_sent_again(provider: str) -> None:
+    """Anthropic has it declared from the beginning; Responses gets it by value, behind the answer of a search."""
+    search = reply_of(provider, ("search_tools", {"queries": ["send mail"]}))
+    client = Client(provider, "send_mail", search, reply_of(provider))
+    model = WIRES[provider].model(client, "m", stream=False)
+    agent = Agent(model, ToolSearch(made("read_mail", "send_mail"), mode="native", index="keyword"))
+    assert agent.run("Go", conversation_id="c").text == "Fine."
+    session = agent.conversation("c").session
+    assert (session.mode, [*session.refused]) == ("native", ["send_mail"])
+    assert len(client.requests) == 3
+    assert "Does send_mail." not in json.dumps(client.requests[-1]["tools"])
 
 
 # -- a loop of one's own ---------------------------------------------------------------------------------------------

@@ -35,8 +35,11 @@ def refused_tool(error: BaseException, tools: Iterable[object]) -> str | None:
     return next(iter(refused_tools(error, tools)), None)
 
 
-def refused_tools(error: BaseException, tools: Iterable[object]) -> list[str]:
-    """As `refused_tool`, all that the error names: Gemini reports every tool that it refuses."""
+def refused_tools(error: BaseException, tools: Iterable[object], others: Iterable[str] = ()) -> list[str]:
+    """As `refused_tool`, all that the error names: Gemini reports every tool that it refuses.
+
+    `others` are names of tools that stand elsewhere in the request, so that no place leads to them.
+    """
     if _status(error) not in _STATUSES:
         return []
     text = _text(error)
@@ -44,7 +47,7 @@ def refused_tools(error: BaseException, tools: Iterable[object]) -> list[str]:
         return []
     listed = list(tools)
     names = [names_of(entry) for entry in listed]
-    known = {name for each in names for name in each}
+    known = {name for each in names for name in each}.union(others)
     found = [name for match in _QUOTED.finditer(text) if (name := match[1] or match[2] or match[3]) in known]
     for outer, inner in ((int(match[1]), int(match[2])) for match in _DECLARED.finditer(text)):
         found += names[outer][inner : inner + 1] if outer < len(names) else []

@@ -86,13 +86,13 @@ class ModelStep:
 
     def _refused_tools(self, error: Exception, request: CallModel) -> list[str]:
         """The names of the tools that the provider refuses, by its error and the tools that the request had."""
-        own: list[object] = [{"name": shown.name} for shown in request.tools]
+        names = [shown.name for shown in (*request.tools, *request.deferred)]
         request_for = getattr(self.io.parts.model, "request_for", None)
         arguments: object = None
         with suppress(Exception):
             arguments = request_for(request) if callable(request_for) else None
-        # Those that a message brings stand behind the ones in `tools`, whose places an error may name.
-        return refused_tools(error, [*request_tools(arguments), *own]) or brought_tools(error, arguments)
+        sent = request_tools(arguments) or [{"name": name} for name in names]
+        return refused_tools(error, sent, names) or brought_tools(error, arguments)
 
     def _set_aside(self, names: list[str], error: Exception) -> Effects[None]:
         """Hides these tools from the conversation, if there are any of the session's among them, and says so."""
