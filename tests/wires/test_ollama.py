@@ -326,6 +326,7 @@ def test_J04_J06_every_reply_that_is_no_answer_has_its_reason(answer: Any, reaso
         ({"message": None}, "no message"),
         ([], "no message"),
         ([{"done": True}], "no message"),
+        ([{"candidates": [{}]}, {"choices": []}], "no message"),
     ],
 )
 def test_J03_a_failure_with_status_200_is_an_error(answer: Any, told: str) -> None:

@@ -12,6 +12,8 @@ from toolsearch.wires.shared import fields_of
 
 __all__ = ["OllamaPieces"]
 
+_HEAD = ("model", "created_at", "done", "done_reason", "prompt_eval_count", "eval_count")
+
 
 class OllamaPieces:
     """Takes in the chunks of one reply: texts come in pieces, calls whole."""
@@ -27,7 +29,7 @@ class OllamaPieces:
         plain = fields_of(chunk)
         if plain.get("error"):
             raise reply_error(plain["error"], "")
-        self._head |= {key: value for key, value in plain.items() if key != "message" and value is not None}
+        self._head |= {key: plain[key] for key in _HEAD if plain.get(key) is not None}
         self._has_begun |= isinstance(plain.get("message"), Mapping)
         message = mapping(plain.get("message"))
         calls = message.get("tool_calls")
