@@ -81,7 +81,8 @@ ToolsOption = Annotated[str, typer.Option(help="Catalog sizes in tools, with com
 AgentModeOption = Annotated[
     list[str] | None,
     typer.Option(
-        help="How tools reach the model: static (all of them), append, bridge or auto; may be repeated.",
+        help="How tools reach the model: static (all of them), append, bridge, auto, compact or search; may be "
+        "repeated.",
         show_default="static and append",
     ),
 ]
@@ -123,7 +124,7 @@ StreamOption = Annotated[bool, typer.Option("--stream/--whole", help="Ask for re
 TimeoutOption = Annotated[float, typer.Option(min=1, help="Seconds that a request may take.")]
 ConcurrencyOption = Annotated[int, typer.Option(min=1, max=64, help="Tasks that are played at the same time.")]
 
-MODES = ("static", "append", "bridge", "auto")
+MODES = ("static", "append", "bridge", "auto", "compact", "search")
 
 
 def read_wire(asked: str | None, model: str) -> WireName:

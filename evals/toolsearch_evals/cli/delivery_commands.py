@@ -48,7 +48,7 @@ from toolsearch_evals.savings.workers import most_processes
 __all__ = ["delivery"]
 
 
-@app.command(epilog=example("delivery --sizes 20,50,100 --turns 3,10 --fit build/delivery.json"))
+@app.command(epilog=example("delivery --sizes 20,50 --turns 3,10"))
 def delivery(
     *,
     context: typer.Context,

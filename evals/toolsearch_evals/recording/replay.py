@@ -24,7 +24,7 @@ from toolsearch_evals.token_usage import TokenMeter
 __all__ = ["ReplayPlan", "replay_turns"]
 
 DEPTH = 15  # tools that the index is asked for
-IN_TEXT = ("bridge", "static")  # deliveries in which a search adds no definition to the tools of a request
+IN_TEXT = ("bridge", "compact", "static")  # deliveries in which a search adds no definition to the tools of a request
 Tick = Callable[[str], None]
 
 
