@@ -82,6 +82,15 @@ def test_all_tools_are_declared_and_a_search_refers_to_what_it_found(way: str) -
     assert used == "rotate_key: billing"
 
 
+def test_an_agent_delivers_natively_where_nothing_else_is_said() -> None:
+    with LoopbackProvider([[FIND], [USE], "Done."]) as provider:
+        agent = Agent(model(provider.url), ToolSearch([tool(name) for name in NAMES]))
+        agent.run("Leak!", conversation_id="c")
+        assert agent.conversation("c").session.mode == "native"
+    assert provider.refusals == []
+    assert_prefix_stable(provider.requests, mode="native")
+
+
 def test_what_an_answer_says_follows_behind_all_results() -> None:
     other = ("c9", "book_room", {"what": "7"})
     with LoopbackProvider([[FIND, other], "Done."]) as provider:

@@ -20,8 +20,8 @@ from toolsearch.stores import MemoryStore
 from toolsearch.testing import LoopbackProvider, assert_prefix_stable
 from toolsearch.wires import anthropic, gemini, ollama, openai_chat, openai_responses
 
-Mode = Literal["static", "append", "bridge", "native"]
-MODES: tuple[Mode, ...] = ("static", "append", "bridge", "native")
+Mode = Literal["static", "append", "bridge", "native", "compact"]
+MODES: tuple[Mode, ...] = ("static", "append", "bridge", "native", "compact")
 FILLERS = [f"{verb}_{thing}" for verb in ("paint", "lend", "sort", "weigh") for thing in ("fence", "book", "apple")]
 
 
@@ -69,7 +69,7 @@ def search() -> list[dict[str, Any]]:
 
 def script(mode: Mode) -> list[Any]:
     def call(call_id: str, name: str, what: str) -> tuple[str, str, dict[str, Any]]:
-        if mode == "bridge":
+        if mode in ("bridge", "compact"):
             return call_id, "call_tool", {"name": name, "arguments": {"what": what}}
         return call_id, name, {"what": what}
 
@@ -82,7 +82,9 @@ def script(mode: Mode) -> list[Any]:
         [call("c4", "water_plants", "balcony"), call("c5", "book_room", "7")], "Watered and booked.",
         ["Once more. ", call("c6", "rotate_key", "mail")], find("c7", "no such thing at all"), "Done.",
     ]  # fmt: skip
-    return [step for step in steps if mode != "static" or isinstance(step, str) or "search_tools" not in str(step)]
+    if mode in ("static", "compact"):  # nothing is searched
+        steps = [step for step in steps if isinstance(step, str) or "search_tools" not in str(step)]
+    return steps
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
