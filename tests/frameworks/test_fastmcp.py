@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from toolsearch import Catalog, Settings
+from toolsearch import Catalog, Settings, ToolCall, ToolSearch
 
 pytest.importorskip("fastmcp", reason="needs pip install 'toolsearch-kit[fastmcp]': see `make frameworks`")
 
@@ -17,6 +17,7 @@ from fastmcp.server import create_proxy
 from fastmcp.server.middleware import Middleware
 from fastmcp.tools.base import Tool
 from fastmcp.utilities.types import Image
+from mcp_types import CallToolResult, ImageContent, ResourceLink, TextContent
 
 from toolsearch.frameworks.fastmcp import SearchTransform
 
@@ -207,6 +208,21 @@ def test_a_tool_without_an_output_schema_is_read_without_a_warning() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not Catalog([tool.to_mcp_tool()]).quarantined
+
+
+def test_what_a_client_of_fastmcp_returns_is_read_without_a_warning() -> None:
+    link = ResourceLink(type="resource_link", name="a note", uri="note://1")
+    returned = [
+        CallToolResult(content=[TextContent(type="text", text="done"), link]),
+        CallToolResult(content=[ImageContent(type="image", data="aGk=", mime_type="image/png")], is_error=True),
+    ]
+    session = ToolSearch([{"name": "f"}], mode="static", run=lambda *call: returned.pop(0)).session()
+    session.tools()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        first, second = session.handle(ToolCall("1", "f")), session.handle(ToolCall("2", "f"))
+    assert (first.status, second.status) == ("ok", "failed")
+    assert [type(part).__name__ for part in (*first.parts, *second.parts)] == ["TextPart", "ResourcePart", "ImagePart"]
 
 
 def test_the_names_of_the_two_tools_are_settings() -> None:

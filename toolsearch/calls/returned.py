@@ -7,6 +7,7 @@ as a dict in snake or camel case, or as the answer in JSON-RPC. All of these, an
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -169,7 +170,7 @@ def _read_object(value: object) -> _Read | None:
         return _ASKS
     if isinstance(getattr(value, "content", None), list | tuple):
         keys = [*_ERROR, *_STRUCTURED]
-        found = {key: getattr(value, key) for key in keys if hasattr(value, key)}
+        found = {key: getattr(value, key) for key in keys if not _is_older_name(value, key) and hasattr(value, key)}
         if found:
             return _read_envelope({"content": value.content, **found})  # type: ignore[attr-defined]
     return _read_list([value]) if isinstance(getattr(value, "type", None), str) else None
@@ -244,10 +245,19 @@ def _is_same(part: Part, value: Any) -> bool:
 def _field(block: object, *names: str) -> Any:
     """The first of these fields that a block has, be it a dict or an object."""
     for name in names:
-        value = block.get(name) if isinstance(block, Mapping) else getattr(block, name, None)
+        if isinstance(block, Mapping):
+            value = block.get(name)
+        else:
+            value = None if _is_older_name(block, name) else getattr(block, name, None)
         if value is not None:
             return value
     return None
+
+
+def _is_older_name(value: object, name: str) -> bool:
+    """Whether an object has a field by another name as well: FastMCP warns of each look at an older one of MCP's."""
+    newer = re.sub(r"(?=[A-Z])", "_", name).lower()
+    return newer != name and hasattr(value, newer)
 
 
 def _text_field(block: object, *names: str) -> str:
