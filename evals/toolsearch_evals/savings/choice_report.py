@@ -28,7 +28,7 @@ from toolsearch_evals.savings.jobs import Job
 from toolsearch_evals.savings.plan import DELIVERIES, HELPED, STATIC, SweepPlan
 from toolsearch_evals.savings.sweep import SweepResult
 
-__all__ = ["choice_plan", "choice_report", "fit_of"]
+__all__ = ["choice_plan", "choice_report", "fit_of", "write_fit"]
 
 FITTED = "the new fit, turns and cache known"
 _SITUATION = (
