@@ -1,18 +1,23 @@
 """What Anthropic puts into a conversation beside text and calls: its own client, and a provider on this machine."""
 
 import asyncio
+import re
+from contextlib import suppress
 from typing import Any
 
 import pytest
 from anthropic import Anthropic, AsyncAnthropic
+from openai import BadRequestError, OpenAI
 
 from toolsearch import Agent, ToolSearch, tool
 from toolsearch.calls import ImagePart, ToolCall, ToolResult
 from toolsearch.errors import SetupError
 from toolsearch.events.facts import Answers, JudgedCall, ModelReplied, ToolReturned, UserSaid
 from toolsearch.events.requests import CallModel
+from toolsearch.stores import MemoryStore
 from toolsearch.testing import LoopbackProvider
 from toolsearch.wires import anthropic as wire
+from toolsearch.wires import openai_chat
 from toolsearch.wires._message_pieces import MessagePieces
 
 ways = pytest.mark.parametrize("way", ["whole", "streamed", "whole async", "streamed async"])
@@ -286,3 +291,25 @@ def test_ids_that_a_session_replaces_keep_their_toolset() -> None:
     said, answered = model.request_for(CallModel(transcript))["messages"][1:]
     assert said["content"][0]["id"] == answered["content"][0]["tool_use_id"] == "toolu_1_2"
     assert answered["content"][0]["toolset_name"] == "browser"
+
+
+@pytest.mark.parametrize("form", ["anthropic", "openai_chat"])
+@pytest.mark.parametrize("ids", [("a.b", "a_b"), ("functions.x:0", "functions.x:0"), ("x" * 80,) * 2], ids=repr)
+def test_ids_that_the_provider_would_refuse_are_sent_changed_and_stay_different(
+    form: str, ids: tuple[str, str]
+) -> None:
+    """C16: a call and its result have the same id, whoever wrote the call; other hosts have ids of their own."""
+    use = [(call_id, "get", {}) for call_id in ids]
+    journal = MemoryStore()
+    with LoopbackProvider([use, "Done.", "Yes."]) as provider:
+        search = ToolSearch([{"name": "get", "description": "Get it.", "run": lambda: "got"}], mode="static")
+        own = Anthropic(api_key="none", base_url=provider.url, max_retries=0)
+        other = OpenAI(api_key="none", base_url=provider.url, max_retries=0)
+        first = wire.model(own, "m") if form == "anthropic" else openai_chat.model(other, "m")
+        with suppress(BadRequestError):  # the other provider may refuse its own long ids
+            Agent(first, search, store=journal).run("Get it.", conversation_id="c")
+        Agent(wire.model(own, "m"), search, store=journal).run("Sure?", conversation_id="c")
+    asked = [block["id"] for block in provider.requests[-1]["messages"][1]["content"]]
+    assert len({*asked}) == 2
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", each) for each in asked)
+    assert form == "openai_chat" or provider.refusals == []

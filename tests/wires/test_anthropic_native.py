@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from anthropic import Anthropic, AsyncAnthropic, BadRequestError
 
-from toolsearch import Agent, Caller, Catalog, Tool, ToolCall, ToolSearch
+from toolsearch import Agent, Caller, Catalog, Session, Tool, ToolCall, ToolSearch
 from toolsearch.calls import LoadedTool, NativeDelivery, ToolResult
 from toolsearch.errors import ReplyError
 from toolsearch.events.refusals import brought_tools
@@ -152,6 +152,61 @@ def test_a_tool_that_leaves_the_catalog_stays_declared_for_what_refers_to_it(res
     assert (after == before) != restored
     assert "rotate_key" in [each["name"] for each in after]
     assert session.handle(ToolCall("c", "rotate_key", {"what": "x"})).status == "unknown"
+
+
+def _unload_and_hide(session: Session, catalog: Catalog) -> None:
+    del catalog
+    session.unload(["rotate_key"])
+    session.rebind_caller(Caller("ana"))
+
+
+def _remove_and_compact(session: Session, catalog: Catalog) -> None:
+    catalog.remove("rotate_key")
+    session.after_compaction()
+
+
+def _hide_and_compact(session: Session, catalog: Catalog) -> None:
+    del catalog
+    session.rebind_caller(Caller("ana"))
+    session.after_compaction()
+
+
+def _set_aside(session: Session, catalog: Catalog) -> None:
+    del catalog
+    session.set_aside(["rotate_key"], "the provider refuses it")
+
+
+@pytest.mark.parametrize("restored", [False, True], ids=["", "restored"])
+@pytest.mark.parametrize("leave", [_set_aside, _unload_and_hide, _remove_and_compact, _hide_and_compact])
+def test_whatever_an_answer_referred_to_stays_declared_as_the_program_may_keep_that_answer(
+    leave: Callable[[Session, Catalog], None], restored: bool
+) -> None:
+    """AN-7, in a loop of one's own: the session does not know which messages the program still sends."""
+    admins: Any = {"rotate_key": {"roles": ["admin"]}} if leave in (_unload_and_hide, _hide_and_compact) else {}
+    catalog = Catalog([tool(name, **admins.get(name, {})) for name in NAMES])
+    found = search(catalog)
+    session = found.session(caller=Caller("ana", roles=["admin"]), wire=wire)
+    wire.tools_for(session)
+    session.handle(ToolCall(*FIND))
+    wire.tools_for(session)
+    leave(session, catalog)
+    if restored:
+        state = json.loads(json.dumps(session.export()))
+        session = found.restore(state, caller=session.caller, wire=wire)
+    (left,) = [each for each in wire.tools_for(session) if each["name"] == "rotate_key"]
+    assert (left["defer_loading"], left["description"]) == (True, "No longer available.")
+
+
+def test_a_tool_that_the_program_unloads_and_a_search_finds_again_is_brought_once() -> None:
+    session = search().session(wire=wire)
+    wire.tools_for(session)
+    assert [each.name for each in session.handle(ToolCall(*FIND)).loaded] == ["rotate_key"]
+    session.unload(["rotate_key"])
+    wire.tools_for(session)
+    again = session.handle(ToolCall("s2", *FIND[1:]))
+    assert (again.loaded, list(again.found)) == ((), ["rotate_key"])
+    wire.tools_for(session)
+    assert session.handle(ToolCall(*USE)).ok
 
 
 def test_an_agent_goes_on_when_a_tool_that_it_found_has_left() -> None:

@@ -114,6 +114,7 @@ class LoadedTools:
             return ()
         new = [tool for i in ids if (tool := self.found.get(i)) is not None and not self._is_delivered(tool)]
         self._delivered |= {tool.id: tool.digest for tool in new}
+        self.declared.referred |= {tool.id: self.name_of(tool) for tool in new}
         return tuple(loaded_of(Shown(self.name_of(tool), tool)) for tool in new)
 
     def deferred(self) -> list[Shown]:
@@ -125,7 +126,7 @@ class LoadedTools:
         tools = [tool for tool in seen.all if tool.id not in pinned]
         most = self.native.most_declared if self.native is not None else None
         tools += self.stay(self.found.values())
-        return self.declared.taking(tools, self.stay, self.name_of, most, {i: self._names[i] for i in self._delivered})
+        return self.declared.taking(tools, self.stay, self.name_of, most)
 
     def stay(self, tools: Iterable[Tool]) -> list[Tool]:
         """The tools without those that the caller may no longer see, asked of the very definition that is shown.
@@ -245,8 +246,6 @@ class LoadedTools:
         """Takes found tools out of the next request; returns the ids of those that were there."""
         leaving = [i for i in dict.fromkeys(ids) if i in self.found or i in self._away]
         self._away = [i for i in self._away if i not in leaving]
-        for tool_id in leaving:
-            self._delivered.pop(tool_id, None)
         if names := [self._names[i] for i in leaving if self.found.pop(i, None) is not None]:
             self.notices.append(f"unloaded by the program: {', '.join(names)}")
         return tuple(leaving)
@@ -263,7 +262,6 @@ class LoadedTools:
             self.notices.append(f"the provider refuses {told}: go on without {which}")
         self.aside, self.view = self.aside | gone, self.view.without(gone)
         self.found = {i: tool for i, tool in self.found.items() if i not in gone}
-        self._delivered = {i: digest for i, digest in self._delivered.items() if i not in gone}
         self._away = [i for i in self._away if i not in gone]
         staying = [tool for tool in self.pinned if tool.id not in gone]
         self.room += 0 if self.mode == "bridge" else len(self.pinned) - len(staying)
@@ -307,7 +305,7 @@ class LoadedTools:
         self.found = {i: live[i] for i in self.found if i in live}
         self._take_late_pins()
         self._delivered.clear()
-        self.declared = DeclaredTools()
+        self.declared = self.declared.anew()
         if self.mode == "compact":
             self.deliver(self.mode)
         return changes
@@ -321,6 +319,7 @@ class LoadedTools:
             **({"aside": dict(self.aside)} if self.aside else {}),
             "callable": sorted(self.callable),
             **({"delivered": dict(self._delivered)} if self._delivered else {}),
+            **({"referred": referred} if (referred := dict(self.declared.referred)) else {}),
             "built_in": [[t.description, dict(t.input_schema)] for t in self.built_in],
         }
 
@@ -349,6 +348,7 @@ class LoadedTools:
             self._give_name(tool)
         self._away = list(state.get("away", ()))
         self._delivered = dict(state.get("delivered", {}))
+        self.declared.referred |= state.get("referred", {i: self._names[i] for i in self._delivered})
         pinned = {t.id for t in self.pinned}
         for tool_id, digest in state["found"]:
             if tool_id in pinned:  # it is pinned only since

@@ -7,6 +7,7 @@ follows behind all results. Or a message of the system behind the results has th
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Protocol
 
@@ -82,7 +83,7 @@ def messages_for(
             case Answers():
                 role = "user"
                 blocks = result_blocks(
-                    (legal_name(each.call_id), each, toolsets.get(each.call_id, ""), references(each.loaded, declared))
+                    (legal_id(each.call_id), each, toolsets.get(each.call_id, ""), references(each.loaded, declared))
                     for each in message.results
                 )
             case _:
@@ -105,13 +106,13 @@ def _assistant(reply: ModelReplied) -> list[Any]:
     if reply.wire == WIRE and isinstance(reply.raw, Mapping):
         ids = iter(call.id for call in reply.calls)  # the session replaces an id that an earlier call has
         return [
-            {**block, "id": next(ids, block.get("id"))} if block.get("type") == "tool_use" else block
+            {**block, "id": legal_id(next(ids, str(block.get("id"))))} if block.get("type") == "tool_use" else block
             for block in reply.raw.get("content") or []
         ]
     calls = [
         {
             "type": "tool_use",
-            "id": legal_name(call.id),
+            "id": legal_id(call.id),
             "name": legal_name(call.name),
             "input": input_of(call.arguments),
         }
@@ -187,6 +188,15 @@ def _content(text: str, parts: Iterable[Part]) -> str | list[dict[str, Any]]:
 def _text_blocks(text: str) -> list[dict[str, Any]]:
     """A text as blocks: none for a blank one, which the provider refuses."""
     return [{"type": "text", "text": text}] if text.strip() else []
+
+
+def legal_id(call_id: str) -> str:
+    """The id of a call as the provider takes it. One that has to be changed stays different from every other."""
+    legal = legal_name(call_id)
+    if legal == call_id:
+        return legal
+    digest = hashlib.sha256(call_id.encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{legal[:55]}_{digest}"
 
 
 def input_of(arguments: Any) -> dict[str, Any]:
