@@ -2,7 +2,9 @@
 
 import asyncio
 import re
+from collections.abc import Iterator
 from contextlib import suppress
+from itertools import islice
 from typing import Any
 
 import pytest
@@ -313,3 +315,34 @@ def test_ids_that_the_provider_would_refuse_are_sent_changed_and_stay_different(
     assert len({*asked}) == 2
     assert all(re.fullmatch(r"[A-Za-z0-9_-]{1,64}", each) for each in asked)
     assert form == "openai_chat" or provider.refusals == []
+
+
+class BreaksOff(LoopbackProvider):
+    """Its first two streams end after a few events."""
+
+    events = 0
+
+    def stream(self, number: int, events: Iterator[str]) -> Iterator[str]:
+        return islice(events, self.events if number < 3 else None)
+
+
+@pytest.mark.parametrize("events", range(1, 10))
+def test_a_reply_that_breaks_off_in_a_thought_or_a_tool_of_the_provider_does_not_end_the_conversation(
+    events: int,
+) -> None:
+    """The provider refuses a thought without its signature, and a call of its own tool without the result."""
+    content = [
+        {"type": "thinking", "thinking": "A thought.", "signature": "s"},
+        {"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "tides"}},
+        {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []},
+        {"type": "text", "text": "High water."},
+    ]
+    head = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "end_turn"}
+    reply = {**head, "content": content, "usage": {"input_tokens": 1, "output_tokens": 1}}
+    with BreaksOff([reply, reply, "Later."]) as provider:
+        provider.events = events
+        model = wire.model(Anthropic(api_key="none", base_url=provider.url, max_retries=0), "m")
+        agent = Agent(model, ToolSearch([get_tide], mode="static"))
+        assert agent.run("Tide?", conversation_id="c").reason == "broken off"  # type: ignore[union-attr]
+        assert agent.run("Well?", conversation_id="c").text == "Later."  # type: ignore[union-attr]
+    assert provider.refusals == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -85,8 +86,25 @@ class MessagePieces:
         """The reply, as if it had come at once. One that did not come to its end has the reason `BROKEN_OFF`."""
         if not self._has_begun:
             return self._head
-        head = {**self._head, "stop_reason": self._head.get("stop_reason") or BROKEN_OFF}
-        return {**head, "content": [block.whole() for _, block in sorted(self._blocks.items())]}
+        stop = self._head.get("stop_reason") or BROKEN_OFF
+        blocks = [block.whole() for _, block in sorted(self._blocks.items())]
+        content = _ended(blocks) if stop in (BROKEN_OFF, "max_tokens") else blocks
+        return {**self._head, "stop_reason": stop, "content": content}
+
+
+def _ended(blocks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The blocks of a reply that was cut, without those that the provider would not take back.
+
+    They are a thought whose signature had not come, and a call of a tool of the provider whose result had not.
+    """
+    answered = {block.get("tool_use_id") for block in blocks}
+    return [block for block in blocks if not _is_open(block, answered)]
+
+
+def _is_open(block: JsonObject, answered: AbstractSet[object]) -> bool:
+    if block.get("type") == "thinking":
+        return not block.get("signature")
+    return block.get("type") in ("server_tool_use", "mcp_tool_use") and block.get("id") not in answered
 
 
 def _begun(block: Mapping[str, Any], key: str) -> str:
