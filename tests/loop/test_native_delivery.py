@@ -71,6 +71,14 @@ def test_a_call_of_a_tool_that_was_not_loaded_brings_it() -> None:
     assert (_listed(model.requests[1]), _brought(model.requests[1])) == (["search_tools"], ["send_mail"])
 
 
+def test_what_an_answer_to_a_call_brought_is_not_listed_in_the_next_turn_either() -> None:
+    store = MemoryStore()
+    model = _Model(_calls("rotate_key"), Reply("Found."), Reply("Yes."), Reply("Yes."))
+    _agent(model, store).run("Rotate it.", conversation_id="c")
+    _agent(model, store).run("Sure?", conversation_id="c")
+    assert [_listed(request) for request in model.requests] == [["search_tools"]] * 3
+
+
 def test_a_pre_selected_tool_comes_with_the_message() -> None:
     model = _Model(Reply("Done."))
     _agent(model, MemoryStore(), preselect=1).run("rotate key")

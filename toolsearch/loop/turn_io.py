@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from toolsearch.calls import Caller, ToolResult, actor_of
 from toolsearch.calls.returned import data_to_store, parts_to_store
 from toolsearch.errors import SetupError
-from toolsearch.events.facts import Compacted, Event, JudgedCall, TextDelta, ToolReturned
+from toolsearch.events.facts import Compacted, Event, JudgedCall, TextDelta, ToolReturned, ToolsRevealed
 from toolsearch.events.turn_view import TurnView
 from toolsearch.loop.activities import Activity, FunctionActivity
 from toolsearch.loop.conversation import Conversation
@@ -137,7 +137,12 @@ class TurnIO:
 
     def answer(self, call: JudgedCall, result: ToolResult, by: str, seconds: float = 0.0) -> Effects[None]:
         """Records the answer to a call; `by` says who gave it, see `ToolReturned`."""
-        yield from self.record(self._answer_fact(call, result, by, seconds))
+        answer = self._answer_fact(call, result, by, seconds)
+        if result.loaded and call.kind != "search":  # what a search brings is stored with what it found
+            # Stored together, so that the session knows in the next turn, or process, that the model has it.
+            yield from self.record(answer, ToolsRevealed((), self.conversation.session.export()))
+        else:
+            yield from self.record(answer)
 
     def resolve(self, resolutions: Iterable[Resolution]) -> Effects[None]:
         """Records resolutions, one after the other."""
