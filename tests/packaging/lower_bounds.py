@@ -34,9 +34,8 @@ ENVIRONMENTS = {
         "cli tokens numpy static multilingual minilm onnx vector best regex whoosh tantivy faiss otel evals pandas "
         "polars plots all",
         "tests/test_settings.py tests/test_tool_search.py tests/test_tokens.py tests/indexes/encoders "
-        "tests/indexes/test_every_index.py tests/indexes/test_regex.py tests/indexes/test_whoosh.py "
-        "tests/indexes/test_tantivy.py tests/indexes/test_faiss.py tests/indexes/test_vector.py "
-        "tests/loop/test_otel.py tests/evals/test_in_notebooks.py tests/evals/test_cli.py",
+        "tests/indexes/test_regex.py tests/indexes/test_whoosh.py tests/indexes/test_tantivy.py "
+        "tests/indexes/test_faiss.py tests/loop/test_otel.py tests/evals/test_in_notebooks.py",
         core=True,
         tools="opentelemetry-sdk",
     ),
