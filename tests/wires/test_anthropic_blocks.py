@@ -110,6 +110,14 @@ def test_the_providers_own_tools_stand_before_the_sessions(way: str) -> None:
         assert [each["name"] for each in body["tools"][2:]] == ["get_tide"]
 
 
+def test_a_helpers_request_has_no_tools() -> None:
+    """A summary must not search the web, and the provider refuses a choice among no tools."""
+    options: dict[str, Any] = {"tools": HOSTED, "tool_choice": {"type": "any"}}
+    model = wire.model(Anthropic(api_key="none"), "claude", **options)
+    assert options.items() <= model.request_for(CallModel((UserSaid("Hi"),))).items()
+    assert not options.keys() & model.request_for(CallModel((UserSaid("Hi"),), purpose="summary")).keys()
+
+
 @ways
 def test_a_paused_turn_goes_on_by_itself_and_sends_the_content_back(way: str) -> None:
     first = reply(text("I look. "), server_use(), stop="pause_turn")

@@ -1,17 +1,21 @@
-"""What a model does if its server refuses native delivery: it goes on as if it had never been offered."""
+"""What a model does if its server refuses a request: it asks again without what was refused, as native delivery is."""
 
 from __future__ import annotations
 
 import logging
 import re
+from collections.abc import Callable
 from typing import Any, Protocol
 
 from toolsearch.calls import NativeDelivery
+from toolsearch.events.facts import Reply
 from toolsearch.events.requests import CallModel
+from toolsearch.protocols import AsyncReplyStream, ReplyStream
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
+from toolsearch.wires.shared import Pieces, read_answer
 
-__all__ = ["plain_instead"]
+__all__ = ["asked", "plain_instead"]
 
 log = logging.getLogger("toolsearch")
 
@@ -22,6 +26,28 @@ class _Model(Protocol):
     not_native: str
 
     def request_for(self, request: CallModel) -> dict[str, Any]: ...
+
+
+def asked(
+    create: Callable[..., object],
+    arguments: JsonObject,
+    instead: Callable[[Exception], JsonObject],
+    reply_from: Callable[[Any], Reply],
+    pieces: Pieces | None,
+) -> ReplyStream | AsyncReplyStream:
+    """The answer to a request; if it is refused, the answer to what `instead` makes of the error, which may raise it.
+
+    A client may refuse at once, or, if it is async, when its answer is awaited.
+    """
+
+    def again(error: Exception) -> object:
+        return create(**instead(error))
+
+    try:
+        answer = create(**arguments)
+    except Exception as error:
+        answer = again(error)
+    return read_answer(answer, reply_from, pieces, again)
 
 
 def plain_instead(

@@ -33,8 +33,8 @@ from toolsearch.wires._message_blocks import (
 from toolsearch.wires._message_cache import TimeToLive, with_cache
 from toolsearch.wires._message_pieces import MessagePieces
 from toolsearch.wires._message_replies import MemberCall, calls_in, message_from, reply_from
-from toolsearch.wires._native import plain_instead
-from toolsearch.wires.shared import answered_calls, definitions, read_answer
+from toolsearch.wires._native import asked, plain_instead
+from toolsearch.wires.shared import answered_calls, definitions, own_tools
 
 __all__ = [
     "BETAS",
@@ -206,8 +206,7 @@ class MessagesModel:
 
     def request_for(self, request: CallModel) -> dict[str, Any]:
         """The arguments of `messages.create`."""
-        options = self.options | dict(request.options)
-        own = [*(options.pop("tools", None) or ())]
+        own, options = own_tools(self.options | dict(request.options), request)
         arguments: dict[str, Any] = {"model": self.name, **self._messages_and_tools(request, own)}
         if request.system:
             arguments["system"] = clean(request.system)
@@ -215,6 +214,8 @@ class MessagesModel:
             arguments["stream"] = True
         if self.native is not None and not self.native.declares:
             options["betas"] = [*dict.fromkeys([*(options.get("betas") or ()), *BETAS])]
+        if not arguments["tools"]:  # the provider refuses a choice among none
+            options["tool_choice"] = None
         arguments = {name: value for name, value in (arguments | options).items() if value is not None}
         return arguments if self.cache is None else with_cache(arguments, self.cache)
 
@@ -235,15 +236,11 @@ class MessagesModel:
     def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:
         arguments = self.request_for(request)
 
-        def again(error: Exception) -> object:
-            return self._create(plain_instead(self, request, arguments, error, _NATIVE_WORDS))
+        def instead(error: Exception) -> JsonObject:
+            return plain_instead(self, request, arguments, error, _NATIVE_WORDS)
 
-        try:
-            answer = self._create(arguments)
-        except Exception as error:
-            answer = again(error)
-        return read_answer(answer, reply_from, MessagePieces() if arguments.get("stream") else None, again)
+        return asked(self._create, arguments, instead, reply_from, MessagePieces() if arguments.get("stream") else None)
 
-    def _create(self, arguments: JsonObject) -> object:
+    def _create(self, **arguments: object) -> object:
         client = getattr(self.client, "beta", self.client) if "betas" in arguments else self.client
         return client.messages.create(**arguments)

@@ -25,7 +25,7 @@ from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.text import clean
 from toolsearch.wires._arguments import valid_json
-from toolsearch.wires._native import plain_instead
+from toolsearch.wires._native import asked, plain_instead
 from toolsearch.wires._reading import count_in, mapping
 from toolsearch.wires._response_input import Input, refitted
 from toolsearch.wires._response_items import (
@@ -40,7 +40,7 @@ from toolsearch.wires._response_items import (
 )
 from toolsearch.wires._response_pieces import ResponsePieces
 from toolsearch.wires._response_reasoning import ENCRYPTED, without_reasoning
-from toolsearch.wires.shared import answered_calls, definitions, fields_of, read_answer
+from toolsearch.wires.shared import answered_calls, definitions, fields_of, own_tools
 
 __all__ = [
     "ResponsesClient",
@@ -213,7 +213,7 @@ class ResponsesModel:
 
     def request_for(self, request: CallModel) -> dict[str, Any]:
         """The arguments of `responses.create`."""
-        options = self.options | dict(request.options)
+        own, options = own_tools(self.options | dict(request.options), request)
         delivers = self.native is not None
         listed = _listed(request, options.get("tool_choice")) if delivers else list(request.tools)
         messages = messages_for(request.transcript, listed, native=delivers)
@@ -223,11 +223,7 @@ class ResponsesModel:
         if self.stream:
             arguments["stream"] = True
         arguments |= options
-        own: Any = options.get("tools") or []
-        tools = [
-            *(own if request.purpose == "chat" else []),
-            *definitions(listed, definition if delivers else _function),
-        ]
+        tools = [*own, *definitions(listed, definition if delivers else _function)]
         arguments["tools"] = tools or None
         if not tools:  # the provider refuses a choice among none
             arguments |= {"tool_choice": None, "parallel_tool_calls": None}
@@ -239,14 +235,11 @@ class ResponsesModel:
     def __call__(self, request: CallModel) -> ReplyStream | AsyncReplyStream:
         arguments = self.request_for(request)
 
-        def again(error: Exception) -> object:
-            return self.client.responses.create(**self._instead(request, arguments, error))
+        def instead(error: Exception) -> JsonObject:
+            return self._instead(request, arguments, error)
 
-        try:
-            answer = self.client.responses.create(**arguments)
-        except Exception as error:
-            answer = again(error)
-        return read_answer(answer, reply_from, ResponsePieces() if arguments.get("stream") else None, again)
+        pieces = ResponsePieces() if arguments.get("stream") else None
+        return asked(self.client.responses.create, arguments, instead, reply_from, pieces)
 
     def _instead(self, request: CallModel, arguments: JsonObject, error: Exception) -> dict[str, Any]:
         """The same request without what was refused; raises the error if nothing can be left out."""
