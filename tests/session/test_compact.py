@@ -66,7 +66,12 @@ def call(session: Session, name: str, /, **arguments: Any) -> Any:
         ({"properties": {"a": {"type": "array"}, "b": {}}}, "t(a?:any[], b?:any)"),
         ({"properties": {"a": {"$ref": "#/$defs/x"}}, "$defs": {"x": {"properties": {}}}}, "t(a?:object)"),
         ({"properties": {"a": {"$ref": "#/properties/a"}}}, "t(a?:any)"),
-        ({"properties": {"a\nb": TEXT}}, 't("a\\nb"?:string)'),
+        ({"properties": {"a": {"$ref": "#/$defs/x~1y"}}, "$defs": {"x/y": TEXT}}, "t(a?:string)"),
+        (
+            {"anyOf": [{"properties": {"a": TEXT}, "required": ["a"]}, {"properties": {"b": NUMBER}}]},
+            "t(a?:string, b?:integer)",
+        ),
+        ({"$ref": "#/$defs/x", "$defs": {"x": {"properties": {"a": TEXT}, "required": ["a"]}}}, "t(a:string)"),
         ({"properties": {f"argument_{n}": TEXT for n in range(100)}}, None),
     ],
 )
@@ -75,6 +80,14 @@ def test_a_signature_has_the_arguments_with_their_types(schema: dict[str, Any], 
     assert "\n" not in told
     assert len(told) < 420
     assert told.endswith(", …)") if expected is None else told == expected
+
+
+def test_a_signature_has_the_names_of_arguments_that_every_provider_takes() -> None:
+    """J13: as the schema that the answer to a misfit shows."""
+    tool = Tool("t", "t", input_schema={"properties": {"filter[app]": TEXT, "a\nb": TEXT}, "required": ["filter[app]"]})
+    needed, other = tool.exported().schema["properties"]
+    assert signature("t", tool) == f"t({needed}:string, {other}?:string)"
+    assert not {needed, other} & {*tool.input_schema["properties"]}
 
 
 def test_a_schema_without_an_end_and_one_that_is_none_have_a_signature() -> None:

@@ -11,6 +11,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from toolsearch.catalog.tools import Tool
+from toolsearch.schemas.references import resolve
+from toolsearch.schemas.root_folding import folded_root
 
 __all__ = ["signature"]
 
@@ -22,16 +24,15 @@ _DEPTH = 4  # of arrays in arrays, and of unions
 
 
 def signature(name: str, tool: Tool) -> str:
-    """The tool under this name; `…` stands for arguments that are left out."""
-    schema = tool.input_schema
-    properties = schema.get("properties")
+    """The tool under this name, its arguments by the names that every provider takes; `…` stands for further ones."""
+    schema, folded = tool.input_schema, folded_root(tool.input_schema).keywords
+    properties, needed = folded.get("properties"), folded.get("required")
     properties = properties if isinstance(properties, Mapping) else {}
-    needed = schema.get("required")
     required = set(needed) if isinstance(needed, list | tuple) else set()
     wanted = [key for key in properties if key in required] + [key for key in properties if key not in required]
     told: list[str] = []
     for key in wanted:
-        argument = f"{_name(key)}{'' if key in required else '?'}:{_type(properties[key], schema)}"
+        argument = f"{key}{'' if key in required else '?'}:{_type(properties[key], schema)}"
         if sum(map(len, told)) + 2 * len(told) + len(argument) > MOST_CHARACTERS:
             told.append("…")
             break
@@ -39,13 +40,9 @@ def signature(name: str, tool: Tool) -> str:
     return f"{name}({', '.join(told)})"
 
 
-def _name(key: str) -> str:
-    return key if _PLAIN.fullmatch(key) else json.dumps(key[:64], ensure_ascii=False)
-
-
 def _type(schema: object, root: Mapping[str, object], depth: int = 0) -> str:
     """A type in a word or two; `any` where there is none."""
-    schema = _resolved(schema, root)
+    schema = resolve(root, schema)
     if not isinstance(schema, Mapping) or depth > _DEPTH:
         return "any"
     values = schema.get("enum") if "const" not in schema else [schema["const"]]
@@ -63,18 +60,6 @@ def _type(schema: object, root: Mapping[str, object], depth: int = 0) -> str:
     if isinstance(kinds, str):
         return kinds if _PLAIN.fullmatch(kinds) else "any"
     return "object" if "properties" in schema else "any"
-
-
-def _resolved(schema: object, root: Mapping[str, object]) -> object:
-    """What a reference within the schema leads to."""
-    for _ in range(_DEPTH):
-        reference = schema.get("$ref") if isinstance(schema, Mapping) else None
-        if not isinstance(reference, str) or not reference.startswith("#/"):
-            break
-        schema = root
-        for part in reference[2:].split("/"):
-            schema = schema.get(part) if isinstance(schema, Mapping) else None
-    return schema
 
 
 def _values(values: list[object] | tuple[object, ...]) -> str:
