@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from toolsearch import Caller, MissingExtra, Session, Shown, ToolCall, ToolSearch
-from toolsearch.frameworks.running import Approval, asking_plan, definition, definitions, found_in, running_in
+from toolsearch.frameworks.running import Approval, asking_plan, definition, definitions, found_in, opened, running_in
 
 try:
     from google.adk.agents.readonly_context import ReadonlyContext
@@ -46,10 +46,7 @@ class SearchToolset(BaseToolset):
             return self._search.session()
         ours, caller = context.session, self._caller(context) if self._caller else Caller(user=context.user_id)
         key = "/".join(map(repr, (ours.app_name, ours.user_id, ours.id, context.agent_name)))
-        session = self._search.session(key, caller=caller)
-        if not session.loaded:  # another process may have found some
-            session.load(found_in(context.state, _state_key(context)))
-        return session
+        return opened(self._search, key, caller, found_in(context.state, _state_key(context)))
 
     async def get_tools(self, readonly_context: ReadonlyContext | None = None) -> list[BaseTool]:
         return [_SessionTool(self, each[0]) for each in definitions(self.session(readonly_context).tools())]
