@@ -51,6 +51,7 @@ ENVIRONMENTS = {
         "pydantic-ai langchain openai-agents fastmcp llama-index",
         "tests/frameworks tests/catalog/test_foreign_tools.py",
     ),
+    "mcp": Environment("mcp", "tests/mcp"),
     "adk": Environment("google-adk", "tests/frameworks/test_google_adk.py"),
 }
 ELSEWHERE = {"dev", "sentence-transformers"}  # the versions of constraints.txt; torch, which `make heavy` installs

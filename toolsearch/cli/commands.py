@@ -148,9 +148,13 @@ app.command(epilog="Example: toolsearch learned learned.json --tenant acme --htm
 
 
 def _mount(command: EntryPoint) -> None:
-    """Adds an installed command. One that cannot be loaded says why when it is called; the others still work."""
+    """Adds an installed command, an app or a function. One that cannot be loaded says why when it is called."""
     try:
-        app.add_typer(command.load(), name=command.name)
+        loaded = command.load()
+        if isinstance(loaded, typer.Typer):
+            app.add_typer(loaded, name=command.name)
+        else:
+            app.command(command.name)(loaded)
     except Exception as error:
         reason = f"the command {command.name!r} cannot be loaded: {type(error).__name__}: {error}"
 

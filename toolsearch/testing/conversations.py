@@ -9,9 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Literal, TypeAlias
 
-from toolsearch import ToolSearch
-from toolsearch.catalog.tools import tool
-from toolsearch.errors import SetupError, ToolSearchError
+from toolsearch import SetupError, ToolSearch, ToolSearchError, tool
 from toolsearch.events.facts import Event, Noted, ToolWaiting
 from toolsearch.events.requests import Answer, Approve, Call, CallModel, Decision, Finished, Round, Run
 from toolsearch.loop.agent import Agent

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import TypeAlias
 
+from toolsearch import Tool
 from toolsearch.calls import ToolCall
-from toolsearch.catalog.tools import Tool
 from toolsearch.events.facts import Reply, TextDelta, Usage
 from toolsearch.events.requests import CallModel
 from toolsearch.protocols import Scored

@@ -8,8 +8,8 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from toolsearch import SetupError, ToolSearchError
 from toolsearch.calls import ToolResult
-from toolsearch.errors import SetupError, ToolSearchError
 from toolsearch.events.facts import (
     ModelReplied,
     Noted,

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from traceback import extract_tb
 
-from toolsearch.errors import SetupError
+from toolsearch import SetupError
 from toolsearch.support.checks import shown
 
 __all__ = ["BrokenPromise", "check_maker", "guarded", "is_json", "is_sendable", "require"]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from functools import partial
 from types import FrameType
 
-from toolsearch.errors import StateError
+from toolsearch import StateError
 from toolsearch.events.facts import Event, JudgedCall, ModelReplied, Noted, ToolReturned, UserSaid
 from toolsearch.events.journal import read_events, stored
 from toolsearch.protocols import InMemoryStore, JournalStore, LeasingStore
