@@ -12,7 +12,7 @@ The packages, each with a map in its first lines
     session         what one conversation may see and call  events         what a conversation is made of
     loop            the agent loop                          layers         what governs and watches it
     stores          where conversations live                wires          one provider format a module
-    frameworks      inside the agents of other frameworks
+    frameworks      inside the agents of other frameworks   mcp             servers of MCP, and a gateway
     schemas         JSON Schema, in and out                 cli            the `toolsearch` command
     support         small helpers, for inside use only
 """
