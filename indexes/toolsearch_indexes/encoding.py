@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 
 from toolsearch.catalog import Tool
 from toolsearch.errors import SetupError
+from toolsearch.support.threads import after_fork
 from toolsearch_indexes.encoders import Encoder
 from toolsearch_indexes.faiss_matrix import APPROXIMATE_FROM
 from toolsearch_indexes.tool_vectors import TOOLS_AT_ONCE, EncoderChanged, ToolVectors
@@ -42,11 +43,15 @@ class EncodedTools:
         self.waiting: dict[str, Tool] = {}
         self.in_background = in_background
         self._after = after
-        self._changes = threading.RLock()
         self._tried: dict[str, Tool] = {}  # of those that wait: what the current thread has tried in vain
         self._thread: threading.Thread | None = None
-        self._idle = threading.Event()
+        self._renew_locks()
         self._idle.set()
+        after_fork(self, EncodedTools._renew_locks)
+
+    def _renew_locks(self) -> None:
+        self._changes = threading.RLock()
+        self._idle = threading.Event()  # not set: in a forked process, `wait` looks whether there is something to do
 
     def add(self, tools: Sequence[Tool]) -> None:
         """Takes tools to encode; without a background, encodes them, then those that have waited.

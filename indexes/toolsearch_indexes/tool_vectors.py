@@ -22,6 +22,7 @@ from toolsearch.search import Fit
 from toolsearch.search.confidence import PROBE, PROBED
 from toolsearch.support.bounded_cache import BoundedCache
 from toolsearch.support.checks import whole
+from toolsearch.support.threads import after_fork
 from toolsearch_indexes.document import PASSAGES, kept, passages
 from toolsearch_indexes.encoders import Encoder, EncoderError, OutputError, as_encoder, encoded, not_finite, unit_rows
 from toolsearch_indexes.encoders.centered import NEUTRAL
@@ -69,6 +70,10 @@ class ToolVectors:
         self._probes: dict[str, tuple[float, ...]] = {}
         self._queries: BoundedCache[NDArray[np.float32]] = BoundedCache(QUERIES_KEPT)  # by encoder and text
         self._looked_at: str | None = None  # the encoder that was last checked for finding any two texts alike
+        self._renew_locks()
+        after_fork(self, ToolVectors._renew_locks)
+
+    def _renew_locks(self) -> None:
         self._changes = threading.RLock()
 
     def __len__(self) -> int:

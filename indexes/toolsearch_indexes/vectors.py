@@ -15,6 +15,8 @@ from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from toolsearch.support.threads import after_fork
+
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
@@ -58,9 +60,13 @@ class VectorMatrix:
 
         self._np = np
         self.width = width
-        self._changing = threading.RLock()
+        self._renew_locks()
+        after_fork(self, VectorMatrix._renew_locks)
         self._matrix: NDArray[np.float32] = np.zeros((LEAST_ROOM, width), np.float32)
         self._snapshot = _Snapshot(self._matrix[:0], [], {})
+
+    def _renew_locks(self) -> None:
+        self._changing = threading.RLock()
 
     def __len__(self) -> int:
         return len(self._snapshot.slots)

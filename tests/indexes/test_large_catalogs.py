@@ -335,6 +335,37 @@ child(begins_anew)
 """)
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_lock_that_a_thread_holds_does_not_hang_a_process_that_is_forked_meanwhile() -> None:
+    program("""
+held, done = threading.Event(), threading.Event()
+matrix, index = exact(ALL[:50]), HybridIndex(Counted(), in_background=True)
+index.add(tools(40))
+assert index.wait(30)
+
+def hold():
+    with matrix._changing, index._meaning._changes, index._meaning.vectors._changes, index._meaning._idle._cond:
+        held.set()
+        done.wait(60)
+
+threading.Thread(target=hold).start()
+held.wait()
+pid = os.fork()
+if pid == 0:
+    matrix.put(["late"], ALL[60:61])
+    index.add(tools(50)[40:])
+    index.wait(30)
+    os._exit(0 if nearest(matrix, ALL[60], 1) == ["late"] and index.search("what 45 does", 1)[0].id == "t45" else 3)
+end = time.monotonic() + 60
+while (ended := os.waitpid(pid, os.WNOHANG)) == (0, 0) and time.monotonic() < end:
+    time.sleep(0.01)
+done.set()
+if ended == (0, 0):
+    os.kill(pid, 9)
+assert ended == (pid, 0), ended
+""")
+
+
 def test_a_program_that_ends_meanwhile_ends_quietly() -> None:
     program("""
 matrix = FaissMatrix(WIDTH, 5_000)

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
+import os
 import queue
 import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
-__all__ = ["TIMEOUT_SECONDS", "StopFlag", "in_thread", "in_thread_if", "start", "within"]
+__all__ = ["TIMEOUT_SECONDS", "StopFlag", "after_fork", "in_thread", "in_thread_if", "start", "within"]
 
 TIMEOUT_SECONDS = 1e9  # a longer wait, which no clock can time, counts as endless
 
@@ -74,6 +75,26 @@ def within(function: Callable[[], T], seconds: float) -> T:
     if isinstance(outcome, _Raised):
         raise outcome.error
     return outcome
+
+
+_RENEWALS: weakref.WeakKeyDictionary[object, Callable[[Any], None]] = weakref.WeakKeyDictionary()
+
+
+def after_fork(owner: T, renew: Callable[[T], None]) -> None:
+    """Has `renew` called with its owner in every forked process, for as long as the owner lives.
+
+    A fork takes no thread along, but the locks as they are: one that a background thread held stays locked for ever.
+    """
+    _RENEWALS[owner] = renew
+
+
+def _renew_all() -> None:
+    for owner, renew in [*_RENEWALS.items()]:
+        renew(owner)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_all)
 
 
 async def in_thread(function: Callable[[], T]) -> T:

