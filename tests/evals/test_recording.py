@@ -137,6 +137,22 @@ def test_an_observer_records_each_turn_as_a_line_without_what_is_private(tmp_pat
     assert not any(secret in file.read_text("utf-8") for secret in ("4711081500", "bo@example.org"))
 
 
+def test_J53_a_recorded_search_says_how_sure_it_was_of_what_it_found() -> None:
+    kept: list[dict[str, Any]] = []
+    agent = play(observe=record(kept.append))
+    search = kept[0]["searches"][0]
+    assert search["verdicts"] == ["found"] or search["verdicts"] == ["weak"]
+    assert set(search["loaded"]) <= search["confidence"].keys()
+    assert all(0 < sure <= 1 for sure in search["confidence"].values())
+    (read, *_) = record.of(agent.conversation("one").export())
+    assert (
+        read.searches[0].confidence
+        == search["confidence"]
+        == dict(RecordedTurn.from_json(kept[0]).searches[0].confidence)
+    )
+    assert kept[1]["searches"][0]["verdicts"] == ["none"]
+
+
 def test_a_recorded_file_and_the_journals_give_the_same_turns(tmp_path: Path, database: Path) -> None:
     play(observe=record(tmp_path / "turns.jsonl"))
 

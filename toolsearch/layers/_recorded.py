@@ -44,6 +44,8 @@ class RecordedSearch:
     """A search: its queries, and the ids of the tools that its answer loaded, had loaded already, and only named.
 
     `answer_tokens` are those of the text that the model read. `status` is that of the call, "ok" if it could run.
+    `verdicts` are "found", "weak", "none" or "", one for each query, and `confidence` is by its id the probability that
+    a tool fits; both are empty for an index that has none.
     """
 
     queries: tuple[str, ...]
@@ -53,6 +55,8 @@ class RecordedSearch:
     already: tuple[str, ...] = ()
     named: tuple[str, ...] = ()
     answer_tokens: int = 0
+    verdicts: tuple[str, ...] = ()
+    confidence: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     @property
     def in_vain(self) -> bool:
@@ -271,8 +275,18 @@ class TurnReader:
             return RecordedSearch(of.queries, of.category, loaded=of.loaded)
         data = answer.data if isinstance(answer.data, Mapping) else {"loaded": of.loaded}
         loaded, already, named = (_ids(data.get(key)) for key in ("loaded", "already_loaded", "named"))
-        tokens = self.count(answer.content)
-        return RecordedSearch(of.queries, of.category, answer.status, loaded, already, named, tokens)
+        verdicts = _ids(data.get("verdicts"))
+        return RecordedSearch(
+            of.queries,
+            of.category,
+            answer.status,
+            loaded,
+            already,
+            named,
+            answer_tokens=self.count(answer.content),
+            verdicts=verdicts if any(verdicts) else (),
+            confidence=_numbers(data.get("confidence")),
+        )
 
     def _call(self, of: _Call) -> RecordedCall:
         given = of.judged.shown_arguments if self.arguments else None
@@ -299,3 +313,8 @@ def _asked(arguments: object) -> tuple[tuple[str, ...], str]:
 
 def _ids(value: object) -> tuple[str, ...]:
     return tuple(each for each in value if isinstance(each, str)) if isinstance(value, list | tuple) else ()
+
+
+def _numbers(value: object) -> dict[str, float]:
+    pairs = value.items() if isinstance(value, Mapping) else ()
+    return {str(key): number for key, number in pairs if isinstance(number, int | float)}

@@ -76,7 +76,7 @@ class SearchOutcome:
 
     @property
     def data(self) -> dict[str, object]:
-        """The outcome for a program: tool ids and names."""
+        """The outcome for a program: tool ids and names, the verdict on each query, and how sure of each tool it is."""
         return {
             "loaded": [t.id for t in self.new],
             "already_loaded": [t.id for t in self.already],
@@ -85,7 +85,18 @@ class SearchOutcome:
             "left_out": [t.id for t in self.left_out],
             "unloaded": list(self.evicted),
             "degraded": list(dict.fromkeys(hits.degraded for hits in self.answers if hits.degraded)),
+            "verdicts": [hits.verdict or "" for hits in self.answers],
+            "confidence": self._confidences(),
         }
+
+    def _confidences(self) -> dict[str, float]:
+        """How sure the search is of each tool that it loaded or named, by id; nothing of an index that has no fit."""
+        told = {t.id for t in (*self.new, *self.already, *self.named)}
+        best: dict[str, float] = {}
+        for hit in (hit for hits in self.answers for hit in hits if hit.tool.id in told):
+            if hit.confidence is not None:
+                best[hit.tool.id] = max(best.get(hit.tool.id, 0.0), round(hit.confidence, 3))
+        return best
 
     def _line(self, tool: Tool, alike: Container[str]) -> str:
         """One tool: its name, its server, and its first sentence, or more if that is one of those `alike`."""

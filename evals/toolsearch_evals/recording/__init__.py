@@ -1,6 +1,7 @@
 """What people really asked: journals and recorded turns as cases, searched again, and summed up.
 
-journals   turns from journals and from recorded lines     needs     what each search was for, by what was called
+files      what is read: databases, JSON, lines            journals  turns from journals and from recorded lines
+needs      what each search was for, by what was called    gateway_log   the log of a gateway as turns
 cases      labelled cases drafted from turns               replay    the same searches with other settings
 journal_report   what is searched in vain, never found, never called
 replay_report    what the other settings would have found, and at which cost
