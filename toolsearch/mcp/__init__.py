@@ -1,1 +1,5 @@
-"""Servers of MCP: their tools as a searched catalog, and one server in front of all of them."""
+"""Servers of MCP: their tools as a searched catalog, and one server in front of all of them.
+
+guards    what stands between a client and the servers: policy, pins, pages of long results
+commands  the commands of this package: serve, login, pin, connect
+"""
