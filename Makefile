@@ -20,7 +20,8 @@ FRAMEWORKS_PY := .venv-frameworks/$(PROGRAMS)/python
 ADK_PY := .venv-adk/$(PROGRAMS)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types docs pytest frameworks lower-bounds torture heavy notebook numbers format clean
+.PHONY: help demo test lint types mypy pyright docs pytest frameworks lower-bounds torture heavy \
+	notebook numbers format clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -28,19 +29,28 @@ help: ## show this list
 demo: $(VENV)/.demo ## offline: search real tools, then show the tokens saved as their number grows
 	$(BIN)/toolsearch eval demo --out $(DEMO_OUT)
 
-test: lint types docs pytest ## everything CI checks; pytest comes last
+# Each of the checkers keeps one core busy. One of the tests builds the documentation.
+test: $(VENV)/.dev ## everything CI checks; pytest comes last
+	@$(MAKE) --no-print-directory --jobs 2 pyright mypy lint
+	@$(MAKE) --no-print-directory pytest
 
 lint: $(VENV)/.dev ## formatting and lint
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 
-types: $(VENV)/.dev ## mypy --strict and pyright
+types: mypy pyright ## mypy --strict and pyright
+
+mypy: $(VENV)/.dev
 	$(BIN)/mypy
+
+pyright: $(VENV)/.dev
 	PYRIGHT_PYTHON_IGNORE_WARNINGS=1 $(BIN)/pyright --pythonpath $(PY)
 
 docs: $(VENV)/.dev ## build the documentation into site/
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs --quiet build --strict
 
+# Each process of the tests keeps one core busy; the models in it would each take all cores.
+pytest: export OMP_NUM_THREADS ?= 1
 pytest: $(VENV)/.dev ## the tests alone; make pytest ARGS="-k session"
 	$(PY) -m pytest --numprocesses auto --dist loadfile $(ARGS)
 
