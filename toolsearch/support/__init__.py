@@ -7,5 +7,6 @@ html        what notebooks show                      json_types  names for JSON 
 base64_data placeholders for data in Base64          bounded_cache   a cache bounded by the weight of its values
 processes   which process this is, and if one has ended   json_changes    what differs between two states
 sqlite_errors   what a damaged file of SQLite raises
-large_values    what is too large for an event loop
+large_values    what is too large for an event loop           locks           locks between processes
+private_files   files that only their owner may read
 """

@@ -1,6 +1,6 @@
 """Runs that are kept: a folder each, which says what was played and can be scored and compared later.
 
-folder     a run while it is written: begun, gone on with, closed     lock       one process alone plays a run
+folder     a run while it is written: begun, gone on with, closed, by one process alone
 manifest   what a run is of, and its hashes
 reading    a run as it was kept, and whether a file was changed       schemas    the published form of each file
 ranking_run   a ranking as a run, kept and scored again     bars   how good a report must be at least

@@ -16,9 +16,9 @@ from typing import BinaryIO
 
 from toolsearch import SetupError
 from toolsearch.support.json_types import JsonObject
+from toolsearch.support.locks import try_lock
 from toolsearch_evals.reports.forms import write
 from toolsearch_evals.reports.report import Report
-from toolsearch_evals.runs.lock import try_lock
 from toolsearch_evals.runs.manifest import FORMAT, Manifest, now
 from toolsearch_evals.runs.reading import (
     EVENTS,

@@ -1,0 +1,252 @@
+"""Logging in to a server, by a person and a browser: the SDK's flow, and what it gets is kept when it is whole."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+
+import httpx2
+from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider, OAuthFlowError, OAuthRegistrationError
+from mcp.client.auth.utils import extract_resource_metadata_from_www_auth
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata
+from pydantic import AnyUrl
+
+from toolsearch import SetupError, __version__
+from toolsearch.mcp.oauth.redirect import Redirect, redirect_on_loopback
+from toolsearch.mcp.oauth.renewal import LOCK_SECONDS, SECONDS, expiry
+from toolsearch.mcp.oauth.store import Login, LoginStore, Shown, login_key, public_url
+from toolsearch.mcp.oauth.transfer import LoginTokens, require_private
+from toolsearch.support.redaction import excerpt
+
+__all__ = ["ClientOptions", "log_in", "log_out"]
+
+PROTOCOL = "2025-11-25"
+# Any request that a server may mind. It is refused without a token, and says with one whether the token is taken.
+_HELLO = {
+    "jsonrpc": "2.0",
+    "id": 1,
+    "method": "initialize",
+    "params": {
+        "protocolVersion": PROTOCOL,
+        "capabilities": {},
+        "clientInfo": {"name": "toolsearch", "version": __version__},
+    },
+}
+_HEADERS = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": PROTOCOL}
+
+
+@dataclass(frozen=True, slots=True)
+class ClientOptions:
+    """What a server's entry says about the login: a registered client, rights, the port to come back to."""
+
+    client_id: str | None = None
+    client_secret: str | None = None
+    scopes: tuple[str, ...] = ()
+    port: int | None = None
+
+
+async def log_in(
+    server: str,
+    url: str,
+    show: Callable[[str, Redirect], None],
+    *,
+    options: ClientOptions | None = None,
+    store: LoginStore,
+    seconds: float = 300.0,
+) -> Shown:
+    """Logs in, and keeps the login. `show` gets the address that a person has to open, and where the answer goes.
+
+    Raises `SetupError` if the server asks for no login, if nobody answers in `seconds`, or if the login fails.
+    """
+    options = options or ClientOptions()
+    key = login_key(server, url)
+    known = await asyncio.to_thread(_known_client, store, key) if options.client_id is None else None
+    port, fixed = options.port, options.port is not None
+    if port is None:
+        port = _port_of(known) or 0
+    async with redirect_on_loopback(port, fixed=fixed) as redirect:
+        if options.client_id is not None:
+            known = _registered(options, redirect.uri)
+        elif known is not None and redirect.uri not in map(str, known.redirect_uris or ()):
+            known = None  # its port is taken: another client is registered, for another port
+        tokens = LoginTokens(known)
+        flow = _flow(url, redirect, tokens, lambda address: show(address, redirect), options.scopes)
+        with _explained(server):
+            async with asyncio.timeout(seconds):
+                await _say_hello(server, url, flow)
+    login = _login_of(server, url, flow, tokens)
+    await asyncio.to_thread(_keep, store, key, login)
+    return login.shown
+
+
+class _LoginFlow(OAuthClientProvider):
+    """The SDK's flow, which logs in even where the server minds only what comes after the first request."""
+
+    def __init__(self, *arguments: object, wanted: tuple[str, ...], **more: object) -> None:
+        super().__init__(*arguments, **more)  # type: ignore[arg-type]  # as the SDK's class takes them
+        self._wanted = wanted
+        self.first_status = 0
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        flow = super().async_auth_flow(request)
+        try:
+            outgoing = await anext(flow)
+            while True:
+                response = yield outgoing
+                if outgoing is request and not self.first_status:
+                    self.first_status = response.status_code
+                    response = self._challenge(response)
+                outgoing = await flow.asend(response)
+        except StopAsyncIteration:
+            return
+        finally:
+            await flow.aclose()
+
+    def _challenge(self, response: httpx2.Response) -> httpx2.Response:
+        """The refusal that begins the flow, with the rights that are wanted in it."""
+        if response.status_code != httpx2.codes.UNAUTHORIZED and not response.is_success:
+            return response
+        said = response.headers.get("WWW-Authenticate", "Bearer")
+        if self._wanted:
+            metadata = extract_resource_metadata_from_www_auth(response)
+            said = f'Bearer scope="{" ".join(self._wanted)}"' + (
+                f', resource_metadata="{metadata}"' if metadata else ""
+            )
+        return httpx2.Response(httpx2.codes.UNAUTHORIZED, headers={"WWW-Authenticate": said}, request=response.request)
+
+
+def _flow(
+    url: str, redirect: Redirect, tokens: LoginTokens, show: Callable[[str], None], scopes: tuple[str, ...]
+) -> _LoginFlow:
+    async def open_page(address: str) -> None:
+        require_private(address)
+        redirect.expect(address)
+        show(address)
+
+    async def answer() -> AuthorizationCodeResult:
+        return await redirect.answer()
+
+    metadata = OAuthClientMetadata(
+        redirect_uris=[AnyUrl(redirect.uri)],
+        client_name="toolsearch",
+        token_endpoint_auth_method="none",  # noqa: S106 - a program on a user's machine keeps no secret
+        grant_types=["authorization_code", "refresh_token"],
+    )
+    return _LoginFlow(url, metadata, tokens, open_page, answer, wanted=scopes)
+
+
+async def _say_hello(server: str, url: str, flow: _LoginFlow) -> None:
+    async def check(request: httpx2.Request) -> None:
+        require_private(str(request.url))
+
+    timeout = httpx2.Timeout(SECONDS)
+    async with httpx2.AsyncClient(auth=flow, timeout=timeout, event_hooks={"request": [check]}) as client:
+        async with client.stream("POST", url, json=_HELLO, headers=_HEADERS) as response:
+            status, session = response.status_code, response.headers.get("mcp-session-id")
+        if session:  # nothing is left at the server
+            await client.delete(url, headers={**_HEADERS, "mcp-session-id": session})
+    if flow.context.current_tokens is None:
+        raise SetupError(f"the server {server!r} asks for no login: it answered with the status {flow.first_status}")
+    if status in (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN):
+        raise SetupError(f"the server {server!r} refuses the token that it was logged in with (status {status})")
+
+
+@contextmanager
+def _explained(server: str) -> Iterator[None]:
+    """What goes wrong on the way, as an error that says what to do."""
+    try:
+        yield
+    except TimeoutError:
+        raise SetupError(
+            f"nobody answered the login to {server!r} in time: run toolsearch login {server} again"
+        ) from None
+    except OAuthRegistrationError as error:
+        raise SetupError(
+            f"the server {server!r} did not register this program ({excerpt(str(error), 200)}): if it asks for no "
+            "login, there is nothing to do; otherwise register a client there and put its id into the entry: "
+            '"oauth": {"clientId": "…"}'
+        ) from None
+    except OAuthFlowError as error:
+        raise SetupError(f"the login to {server!r} failed: {excerpt(str(error), 300)}") from None
+    except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+        why = excerpt(str(error) or type(error).__name__, 200)
+        raise SetupError(f"the server {server!r} or its authorization server cannot be reached: {why}") from None
+
+
+def _login_of(server: str, url: str, flow: _LoginFlow, tokens: LoginTokens) -> Login:
+    got, client = tokens.tokens, tokens.client
+    assert got is not None
+    assert client is not None
+    context = flow.context
+    resource = context.get_resource_url() if context.should_include_resource_param(PROTOCOL) else None
+    shown = Shown(
+        server=server,
+        url=public_url(url),
+        since=time.time(),
+        expires_at=expiry(got),
+        renewable=got.refresh_token is not None,
+    )
+    return Login(shown=shown, tokens=got, client=client, metadata=context.oauth_metadata, resource=resource)
+
+
+def _keep(store: LoginStore, key: str, login: Login) -> None:
+    try:
+        with store.lock(key, LOCK_SECONDS):
+            store.save(key, login)
+    except OSError as error:
+        raise SetupError(f"the login cannot be kept: {error}") from None
+
+
+def _registered(options: ClientOptions, uri: str) -> OAuthClientInformationFull:
+    return OAuthClientInformationFull(
+        client_id=options.client_id or "",
+        client_secret=options.client_secret,
+        redirect_uris=[AnyUrl(uri)],
+        token_endpoint_auth_method="client_secret_post" if options.client_secret else "none",
+    )
+
+
+def _known_client(store: LoginStore, key: str) -> OAuthClientInformationFull | None:
+    """The client that an earlier login has registered; a damaged login is replaced."""
+    login = _loaded(store, key)
+    return None if login is None or "invalid_client" in login.shown.refused else login.client
+
+
+def _port_of(client: OAuthClientInformationFull | None) -> int | None:
+    uris = (client.redirect_uris if client else None) or ()
+    return next((uri.port for uri in uris if uri.host == "127.0.0.1"), None)
+
+
+def log_out(server: str, url: str, store: LoginStore) -> bool:
+    """Forgets the login, and tells the authorization server if it wants to know; whether there was one. It blocks."""
+    key = login_key(server, url)
+    try:
+        with store.lock(key, LOCK_SECONDS):
+            login = _loaded(store, key)
+            removed = store.remove(key)
+    except OSError as error:
+        raise SetupError(f"the login cannot be removed: {error}") from None
+    if login is not None and login.metadata is not None and login.metadata.revocation_endpoint is not None:
+        _revoke(login, str(login.metadata.revocation_endpoint))
+    return removed
+
+
+def _loaded(store: LoginStore, key: str) -> Login | None:
+    with suppress(SetupError):  # a damaged login is removed too
+        return store.load(key)
+    return None
+
+
+def _revoke(login: Login, address: str) -> None:
+    """Best effort (RFC 7009): the login is forgotten whatever the server answers."""
+    data = {"token": login.tokens.refresh_token or login.tokens.access_token, "client_id": login.client.client_id}
+    if login.client.client_secret:
+        data["client_secret"] = login.client.client_secret
+    try:
+        require_private(address)
+        httpx2.post(address, data=data, timeout=SECONDS)
+    except (httpx2.HTTPError, httpx2.InvalidURL):
+        return
