@@ -58,16 +58,16 @@ def answer(site: Path, page: str, profile: Path, script: str, *flags: str) -> ob
     return json.loads(unescape(told[1]))
 
 
-def test_the_navigation_has_four_groups_and_every_page_in_one() -> None:
+def test_the_navigation_has_five_groups_and_every_page_in_one() -> None:
     nav = (ROOT / "mkdocs.yml").read_text("utf-8").partition("\nnav:\n")[2]
-    assert re.findall(r"^  - (\w+):$", nav, re.MULTILINE) == ["Start", "Guides", "Reference", "Background"]
+    assert re.findall(r"^  - (\w+):$", nav, re.MULTILINE) == ["Start", "Guides", "MCP", "Reference", "Background"]
     assert sorted(re.findall(r"^      - .*: (\S+\.md)$", nav, re.MULTILINE)) == PAGES
 
 
 def test_llms_txt_has_a_line_for_every_page_and_leads_there(site: Path) -> None:
     text = (site / "llms.txt").read_text("utf-8")
     assert text.startswith("# toolsearch\n\n> ")
-    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Start", "Guides", "Reference", "Background"]
+    assert re.findall(r"^## (.+)$", text, re.MULTILINE) == ["Start", "Guides", "MCP", "Reference", "Background"]
     entries = re.findall(r"^- \[.+\]\((\S+)\): (.+)$", text, re.MULTILINE)
     assert sorted(url.replace(".html", ".md") for url, _ in entries) == PAGES
     assert [url for url, told in entries if not (site / url).exists() or len(told) < 20 or "](" in told] == []

@@ -4,6 +4,7 @@ policy        which calls are allowed, asked about, or denied, by patterns
 pins          the definitions that were approved; one that changed later is held back
 definitions   what of a definition is pinned, and the difference between two, for people
 pin_files     where pins live: a file that several processes share
+reviewing     what servers offer now, compared with the pins, and approvals
 result_pages  results that are too long for a model, kept whole and handed out in pages
 arguments     the arguments of a call, be they an object or its JSON text
 """

@@ -111,8 +111,11 @@ class Pins:
         """Why a tool is held back; None if it may be shown and run. One that was never seen may be pinned by this."""
         return self.check_all([tool]).get(tool.id)
 
-    def check_all(self, tools: Iterable[Tool]) -> dict[str, Held]:
-        """The tools that are held back, by id; the file is written once for all that are pinned now."""
+    def check_all(self, tools: Iterable[Tool], *, pin_new: bool = True) -> dict[str, Held]:
+        """The tools that are held back, by id; the file is written once for all that are pinned now.
+
+        Without `pin_new` nothing is written, and tools that were never seen are among them.
+        """
         with self._lock:
             self._reread()
             new: list[Tool] = []
@@ -122,7 +125,7 @@ class Pins:
                 if mode == "off":
                     continue
                 entry = self._entries.get(tool.id)
-                if entry is None and mode == "first":
+                if entry is None and mode == "first" and pin_new:
                     new.append(tool)
                 elif entry is None or entry["digest"] != tool.digest:
                     self._compare(tool, entry, held)
@@ -151,6 +154,11 @@ class Pins:
         with self._lock:
             self._reread()
             return tuple(sorted(self._entries))
+
+    def server_of(self, tool_id: str) -> str | None:
+        """The server of a pinned tool."""
+        entry = self._entries.get(tool_id)
+        return None if entry is None else entry["definition"].get("server")
 
     def changed(self) -> bool:
         """Whether somebody wrote the file since it was last read: `check_all` may answer differently now."""
