@@ -11,8 +11,7 @@ from toolsearch.mcp.guards.reviewing import review, review_as_json, review_lines
 
 @pytest.fixture
 def pins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pins:
-    for name in ("XDG_STATE_HOME", "LOCALAPPDATA", "HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "state"))
+    monkeypatch.setenv("TOOLSEARCH_STATE", str(tmp_path / "state"))
     return Pins.load(tmp_path / "pins.json", "mcp.json")
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from toolsearch import SetupError, Tool, tool
 from toolsearch.mcp.guards import Pins
-from toolsearch.mcp.guards.pin_files import pins_file, state_folder
+from toolsearch.mcp.guards.pin_files import pins_file
 from toolsearch.mcp.guards.pins import asked_for
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "description": "The city."}}}
@@ -19,9 +19,8 @@ SCHEMA = {"type": "object", "properties": {"city": {"type": "string", "descripti
 
 @pytest.fixture(autouse=True)
 def own_state_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("XDG_STATE_HOME", "LOCALAPPDATA", "HOME"):
-        monkeypatch.setenv(name, str(tmp_path / "state"))
-    return state_folder()
+    monkeypatch.setenv("TOOLSEARCH_STATE", str(tmp_path / "state"))
+    return tmp_path / "state"
 
 
 def weather(**changed: object) -> Tool:
@@ -256,15 +255,12 @@ def test_pins_of_a_configuration_lie_in_the_state_folder_of_the_user(tmp_path: P
     one, other = pins_file(tmp_path / "mcp.json"), pins_file(tmp_path / "b" / "mcp.json")
     assert one != other
     assert one.name.startswith("mcp-")
-    assert one.parent == state_folder() / "pins"
+    assert one.parent == tmp_path / "state" / "pins"
     assert Pins.load(None, tmp_path / "mcp.json").path == one
-    assert state_folder({"XDG_STATE_HOME": "state"}, "linux") == Path("state/toolsearch")
-    assert state_folder({"LOCALAPPDATA": "local"}, "win32") == Path("local/toolsearch")
-    assert state_folder({}, "darwin").parts[-3:] == ("Library", "Application Support", "toolsearch")
 
 
 def pin_many(file: str, state: str, first: int) -> None:
-    os.environ["XDG_STATE_HOME"] = state
+    os.environ["TOOLSEARCH_STATE"] = state
     pins = Pins.load(file)
     for n in range(first, first + 20):
         pins.check(weather(name=f"tool_{n}"))

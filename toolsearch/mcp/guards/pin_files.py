@@ -11,18 +11,18 @@ import json
 import logging
 import os
 import re
-import sys
 import tempfile
-import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from toolsearch import SetupError
+from toolsearch.support.locks import locked
+from toolsearch.support.private_files import make_private_folder, state_folder
 
-__all__ = ["Entries", "PinFile", "Stamp", "pins_file", "state_folder"]
+__all__ = ["Entries", "PinFile", "Stamp", "pins_file"]
 
 log = logging.getLogger("toolsearch")
 
@@ -32,16 +32,6 @@ LOCK_SECONDS = 10.0  # that a writer waits for another one
 
 Entries: TypeAlias = dict[str, dict[str, Any]]
 Stamp: TypeAlias = tuple[int, int, int] | None
-
-
-def state_folder(environ: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """Where the user's programs keep what must last; the folder need not exist."""
-    home = Path.home()
-    if platform == "win32":
-        return Path(environ.get("LOCALAPPDATA") or home / "AppData" / "Local") / "toolsearch"
-    if platform == "darwin":
-        return home / "Library" / "Application Support" / "toolsearch"
-    return Path(environ.get("XDG_STATE_HOME") or home / ".local" / "state") / "toolsearch"
 
 
 def pins_file(*configs: str | os.PathLike[str]) -> Path:
@@ -127,44 +117,21 @@ class PinFile:
         """The turn of this process. The lock lies in the state folder: nothing is left beside a file in a project."""
         name = hashlib.sha256(str(self.path.resolve()).encode()).hexdigest()[:16]
         folder = state_folder() / "locks"
-        try:
-            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            handle = os.open(folder / f"{name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-        except OSError as error:
-            log.warning("the pins in %s are written without a lock: %s", self.path, error)
+        with ExitStack() as stack:
+            try:
+                make_private_folder(folder)
+                stack.enter_context(locked(folder / f"{name}.lock", LOCK_SECONDS))
+            except TimeoutError:
+                raise SetupError(
+                    f"the pins in {str(self.path)!r} are being written by another process for more than "
+                    f"{LOCK_SECONDS:g} seconds: end it, and try again"
+                ) from None
+            except (OSError, SetupError) as error:
+                log.warning("the pins in %s are written without a lock: %s", self.path, error)
             yield
-            return
-        try:
-            end = time.monotonic() + LOCK_SECONDS
-            while not _locked(handle):
-                if time.monotonic() > end:
-                    raise SetupError(
-                        f"the pins in {str(self.path)!r} are being written by another process for more than "
-                        f"{LOCK_SECONDS:g} seconds: end it, and try again"
-                    )
-                time.sleep(0.02)
-            yield
-        finally:
-            os.close(handle)  # which ends the lock
 
     def _unreadable(self, why: str) -> SetupError:
         return SetupError(
             f"the pins in {str(self.path)!r} cannot be read: {why}. Restore the file from a copy, or delete it to "
             "approve anew whatever the servers offer now"
         )
-
-
-def _locked(handle: int) -> bool:
-    """Takes the lock of an open file, unless another process has it."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
