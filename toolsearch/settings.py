@@ -51,6 +51,7 @@ class SearchSettings(TypedDict, total=False):
     not_loaded: Literal["show", "run", "refuse"]
     search_tool: str
     call_tool: str
+    action_tool: str | None
     max_sessions: int | None
     ttl_seconds: float | None
 
@@ -122,6 +123,9 @@ class Settings(BaseModel):
     """The name of the built-in search tool."""
     call_tool: _Name = "call_tool"
     """The name of the built-in call tool of "bridge"."""
+    action_tool: _Name | None = None
+    """In "bridge", the name of a second call tool, for tools of the kind "action": the call tool then runs the others
+    alone, so that a client can ask a person before the one and not before the other. None: one call tool for all."""
     max_sessions: Annotated[int, Field(ge=1)] | None = 1_000
     """The most sessions kept; beyond it the one not used for the longest time is evicted. None keeps all."""
     ttl_seconds: Annotated[float, Field(gt=0)] | None = None
@@ -134,6 +138,15 @@ class Settings(BaseModel):
             return None
         tools, tokens = self.auto_tools, self.auto_tokens
         return AUTO_TOOLS if tools is None else tools, AUTO_TOKENS if tokens is None else tokens
+
+    @property
+    def doors(self) -> tuple[str, ...]:
+        """The names of the tools through which "bridge" calls others."""
+        return (self.call_tool,) if self.action_tool is None else (self.call_tool, self.action_tool)
+
+    def door_of(self, kind: str) -> str:
+        """The name of the tool through which a tool of this kind is called."""
+        return self.action_tool if self.action_tool is not None and kind == "action" else self.call_tool
 
     @property
     def most_preselected(self) -> int:
@@ -157,6 +170,10 @@ class Settings(BaseModel):
             raise ValueError(f"nothing_below={self.nothing_below} is above sure_from={self.sure_from}")
         if self.search_tool == self.call_tool:
             raise ValueError(f"search_tool and call_tool cannot both be {self.search_tool!r}")
+        if self.action_tool is not None and self.mode != "bridge":
+            raise ValueError(f"action_tool={self.action_tool!r} needs mode='bridge', not {self.mode!r}")
+        if self.action_tool in (self.search_tool, self.call_tool):
+            raise ValueError(f"action_tool cannot be {self.action_tool!r}: another built-in tool has that name")
         return self
 
     @classmethod

@@ -73,7 +73,7 @@ class ToolSearch:
         self.catalog = tools = _catalog(catalog)
         engine = open_index(chosen.index) if index is None or isinstance(index, str) else index
         _check_index(engine)
-        tools.reserve([chosen.search_tool, *([chosen.call_tool] if chosen.mode in IN_TEXT else [])])
+        tools.reserve([chosen.search_tool, *(chosen.doors if chosen.mode in IN_TEXT else ())])
         pins = _pin_all(tools, pinned, chosen.max_tools - 2)
         teaches = learned if "learned" in chosen.examples else None
         self.view = View(tools, engine, chosen, pins=pins, visible=visible, run=run, learned=teaches)

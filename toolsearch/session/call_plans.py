@@ -54,15 +54,20 @@ class CallPlanner:
         if call.cut:
             return _cut(call)
         call = self._cleaned(str(call.id), call.name, call.arguments)
-        call = self._unwrap(call)
+        outer, call = call.name, self._unwrap(call)
         search, is_in_text = self._tools.search_tool, self._tools.mode in IN_TEXT
         if search is not None and (call.name == search.name or self._is_search(call.name)):
             return self.decide_search(ToolCall(call.id, search.name, call.arguments))
-        if call.name == self._settings.search_tool or (is_in_text and call.name == self._settings.call_tool):
+        if call.name == self._settings.search_tool or (is_in_text and call.name in self._settings.doors):
             return _answer(call, *self._misused_built_in(call))
         tool = self._resolve(call)
         if isinstance(tool, CallPlan):
             return tool
+        if is_in_text and outer == self._settings.call_tool != (door := self._settings.door_of(tool.kind)):
+            text = (
+                f"{call.name!r} did not run: it may change something. Call it through {door}, with the same arguments."
+            )
+            return _answer(call, "invalid_arguments", text)
         loads = () if tool.id in self._tools.callable else (tool.id,)
         return CallPlan(call, tool=tool, reveal=loads)
 
@@ -94,7 +99,7 @@ class CallPlanner:
 
     def _unwrap(self, call: ToolCall) -> ToolCall:
         """A call through the bridge as the call it stands for; any other call as it is."""
-        if self._tools.mode not in IN_TEXT or call.name != self._settings.call_tool:
+        if self._tools.mode not in IN_TEXT or call.name not in self._settings.doors:
             return call
         try:
             outer = parse_arguments(call.arguments)
@@ -207,7 +212,7 @@ class CallPlanner:
             return _answer(call, "not_loaded", f"{what} {way}.")
         name = repr(self._tools.name_of(tool))
         if self._tools.mode in IN_TEXT:
-            name += f" through {self._settings.call_tool}"
+            name += f" through {self._settings.door_of(tool.kind)}"
         text = f"{what} It is loaded now: call {name} in your next step. Its arguments: {schema_text(tool)}"
         return _answer(call, "not_loaded", text, (tool.id,))
 

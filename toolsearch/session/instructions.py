@@ -51,7 +51,7 @@ class Instructions:
         return "\n".join([*lines, *filter(None, [self._directory.text])])
 
     def _how_to_search(self) -> str:
-        search, call = self._settings.search_tool, self._settings.call_tool
+        search, call = self._settings.search_tool, " or ".join(self._settings.doors)
         return (
             f"More tools exist than are listed. Find them with {search}: when no listed tool fits, search for what is "
             f"missing, one short query per capability, several in one call. "

@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from toolsearch.catalog.marks import Marks
 from toolsearch.catalog.tools import Tool
@@ -78,8 +78,11 @@ def search_tool(
     )
 
 
-def bridge_tool(name: str, search_name: str) -> Tool:
-    """The fixed tool through which tools are called that no request carries; without `search_name`, by signature."""
+def bridge_tool(name: str, search_name: str, only: str = "") -> Tool:
+    """The fixed tool through which tools are called that no request carries; without `search_name`, by signature.
+
+    `only` says which tools, where there are two such tools.
+    """
     what = f"{search_name} has found, with arguments that fit the schema shown there"
     if not search_name:
         what = "the instructions list or a search has found, with arguments that fit its signature or schema"
@@ -87,7 +90,7 @@ def bridge_tool(name: str, search_name: str) -> Tool:
         id=name,
         name=name,
         title="Call a found tool",
-        description=f"Calls a tool that {what}.",
+        description=f"Calls a tool that {what}.{only and f' {only}'}",
         input_schema={
             "type": "object",
             "properties": {
@@ -108,10 +111,15 @@ def built_in_tools(
     tools = []
     is_in_text = mode in IN_TEXT
     if searches and mode != "static":
-        through = settings.call_tool if is_in_text else ""
+        through = " or ".join(settings.doors) if is_in_text else ""
         tools.append(search_tool(settings.search_tool, *places, settings.queries, call_tool=through))
     if is_in_text:
-        tools.append(bridge_tool(settings.call_tool, "" if mode == "compact" else settings.search_tool))
+        found_by = "" if mode == "compact" else settings.search_tool
+        if (action := settings.action_tool) is None:
+            return [*tools, bridge_tool(settings.call_tool, found_by)]
+        reads = bridge_tool(settings.call_tool, found_by, f"Not for those marked (action): use {action} for them.")
+        tools.append(replace(reads, marks=Marks(kind="read", repeatable=False)))
+        tools.append(bridge_tool(action, found_by, "For those marked (action), which may change something."))
     return tools
 
 

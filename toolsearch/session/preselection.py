@@ -70,10 +70,11 @@ class Preselection:
         what = "Loaded for this message, if it fits" if len(tools) == 1 else "Loaded for this message, if one fits"
         if self.tools.mode not in IN_TEXT:
             return f"\n\n[{what}: {', '.join(map(self.tools.name_of, tools))}.]"
+        doors = dict.fromkeys(self.settings.door_of(tool.kind) for tool in tools)
         lines = [
             f"- {self.tools.name_of(t)}: {_plain(t)}\n  arguments: {schema_text(t, in_brackets=True)}" for t in tools
         ]
-        return "\n".join((f"\n\n[{what}; call it through {self.settings.call_tool}:", *lines)) + "]"
+        return "\n".join((f"\n\n[{what}; call it through {' or '.join(doors)}:", *lines)) + "]"
 
 
 def _plain(tool: Tool) -> str:

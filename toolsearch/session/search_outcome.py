@@ -48,6 +48,7 @@ class SearchOutcome:
     missing: dict[str, str] = field(default_factory=dict)
     kept_short: int = 0  # 0: all is said; 1: fewer of the nearest tools; 2: none, and queries without a tool together
     call_tool: str | None = None  # only in "bridge": the text then shows schemas, which the model sees nowhere else
+    action_tool: str | None = None  # likewise; the one for actions, if there are two
     not_loaded: Literal["show", "run", "refuse"] = "show"  # what happens when a tool that is only named is called
 
     @property
@@ -101,6 +102,7 @@ class SearchOutcome:
     def _line(self, tool: Tool, alike: Container[str]) -> str:
         """One tool: its name, its server, and its first sentence, or more if that is one of those `alike`."""
         place = f" ({place_name(tool.server)})" if tool.server else ""
+        place += self._mark(tool)
         summary = tool.summary(_SUMMARY)
         if summary in alike:
             whole = " ".join(tool.description.split())
@@ -111,13 +113,29 @@ class SearchOutcome:
     def _name_of(self, tool: Tool) -> str:
         return self.names.get(tool.id, tool.name)
 
+    def _marked(self, tool: Tool) -> str:
+        """The tool's name; marked, if it is called through the tool for actions."""
+        return self._name_of(tool) + self._mark(tool)
+
+    def _mark(self, tool: Tool) -> str:
+        return " (action)" if self.action_tool and tool.kind == "action" else ""
+
+    def _through(self, tools: Sequence[Tool]) -> str:
+        """The tool, or the tools, through which these are called."""
+        marked = sum(map(bool, map(self._mark, tools)))
+        if not self.action_tool or not marked:
+            return f"through {self.call_tool}"
+        if marked == len(tools):
+            return f"through {self.action_tool}"
+        return f"through {self.call_tool}, or {self.action_tool} where it says (action)"
+
     def text(self) -> str:
         """The answer for the model, most useful first. Every sentence says what happened and then what to do."""
         new = {t.id for t in self.new}
         parts = []
         if self.new:
             many, them = counted(len(self.new), "tool"), "it" if len(self.new) == 1 else "them"
-            how = f"through {self.call_tool}" if self.call_tool else "by name from your next step on"
+            how = self._through(self.new) if self.call_tool else "by name from your next step on"
             parts.append(f"Loaded {many}; call {them} {how}.")
         listed: set[str] = set()
         begins = Counter(tool.summary(_SUMMARY) for tool in self.new)
@@ -135,10 +153,10 @@ class SearchOutcome:
         parts += self._shortfalls_together() if self.kept_short == SHORTEST else []
         if self.already:
             most = 20 if self.kept_short < SHORTEST else 5
-            how = f"call them through {self.call_tool}" if self.call_tool else "call directly"
-            parts.append(f"Already loaded, {how}: {some_of([self._name_of(t) for t in self.already], most)}.")
+            how = f"call them {self._through(self.already)}" if self.call_tool else "call directly"
+            parts.append(f"Already loaded, {how}: {some_of([self._marked(t) for t in self.already], most)}.")
         if self.named:
-            parts.append(f"Also: {', '.join(map(self._name_of, self.named))} ({self._way_to_named()}).")
+            parts.append(f"Also: {', '.join(map(self._marked, self.named))} ({self._way_to_named()}).")
         if caution := self.caution():
             parts.append(caution)
         if self.left_out:
@@ -164,13 +182,13 @@ class SearchOutcome:
             "run": "; if its arguments do not fit, you see its schema",
             "refuse": " to load it",
         }
-        return self._way_to_load() + then[self.not_loaded]
+        return self._way_to_load(self.named) + then[self.not_loaded]
 
-    def _way_to_load(self) -> str:
-        """What the model does with a name."""
+    def _way_to_load(self, tools: Sequence[Tool]) -> str:
+        """What the model does with the name of one of these tools."""
         if self.not_loaded == "refuse":
             return "search for one by its name"
-        return f"call one {f'through {self.call_tool}' if self.call_tool else 'by its name'}"
+        return f"call one {self._through(tools) if self.call_tool else 'by its name'}"
 
     def caution(self) -> str:
         """A warning that names the queries whose hits are doubtful; empty if none is."""
@@ -190,8 +208,9 @@ class SearchOutcome:
 
     def _shortfalls(self, hits: Hits) -> list[str]:
         lines = []
-        nearest = [self.names[t.id] for t in self._near(hits)]
-        near = f" Nearest: {', '.join(nearest)} ({self._way_to_load()} if it does fit)." if nearest else ""
+        tools = self._near(hits)
+        way = f"{self._way_to_load(tools)} if it does fit"
+        near = f" Nearest: {', '.join(map(self._marked, tools))} ({way})." if tools else ""
         if hits.unknown:
             quoted = ", ".join(_quoted(name) for name in hits.unknown[:10])
             more = f" and {len(hits.unknown) - 10} more" if len(hits.unknown) > 10 else ""

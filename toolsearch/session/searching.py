@@ -55,9 +55,11 @@ class SearchLog:
     def look_up(self, request: SearchRequest) -> SearchOutcome:
         """Runs the queries; changes nothing."""
         view, caller = self._tools.view, self._tools.caller
-        bridge = self._settings.call_tool if self._is_bridge else None
+        bridge, action = (self._settings.call_tool, self._settings.action_tool) if self._is_bridge else (None, None)
         not_loaded, missing = self._settings.not_loaded, view.missing(caller)
-        outcome = SearchOutcome(request, {}, call_tool=bridge, not_loaded=not_loaded, missing=missing)
+        outcome = SearchOutcome(
+            request, {}, call_tool=bridge, action_tool=action, not_loaded=not_loaded, missing=missing
+        )
         category = None
         if (wanted := request.category) is not None:
             known = view.visible(caller).places[1]
@@ -246,7 +248,7 @@ class SearchLog:
             return ""
         names = ", ".join(outcome.names[t.id] for t in outcome.already[:10])
         doubt = f" {caution}" if (caution := outcome.caution()) else ""
-        way = f"through {self._settings.call_tool} now" if self._is_bridge else "now"
+        way = f"through {' or '.join(self._settings.doors)} now" if self._is_bridge else "now"
         return (
             f"You have searched for this already. Loaded tools: {names}. Call one {way}, or search for something "
             f"else.{doubt}"

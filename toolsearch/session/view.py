@@ -181,12 +181,12 @@ class View:
     def choose_mode(self, caller: Caller | None = None, wire: object = None) -> tuple[Delivery, str]:
         """The mode for this caller's sessions, and why it was chosen; `wire` is None where it is not known."""
         settings, seen = self.settings, self.visible(caller)
-        not_native, taken = self.not_native(wire, caller), seen.exact(settings.call_tool)
+        not_native, taken = self.not_native(wire, caller), [door for door in settings.doors if seen.exact(door)]
         # A function of the program that asks a model says nothing of the wire behind it.
         is_known = any(hasattr(wire, name) for name in ("native", "tools_for"))
         if not is_known and settings.mode != "native":
             not_native = "the session was not told its wire"
-        not_bridge = f"a tool has the name {settings.call_tool!r} (see the setting `call_tool`)" if taken else ""
+        not_bridge = f"a tool has the name {taken[0]!r} (see the setting `call_tool`)" if taken else ""
         ways = Ways(not_native, not_bridge, is_wire_known=is_known)
         return choose(settings, Searchable(*seen.size, len(seen)), ways)
 
