@@ -1,6 +1,46 @@
 """Servers of MCP: their tools as a searched catalog, and one server in front of all of them.
 
-guards    what stands between a client and the servers: policy, pins, pages of long results
-oauth     logins to servers that ask for one
-commands  the commands of this package: serve, login, pin, connect
+Reading, without the SDK of MCP
+    config          mcp.json, as every client writes it     health         what state a server is in
+
+Connecting, with the SDK: the extra `mcp`
+    servers         Servers: all servers of a configuration supervisor     one server: connect, list, listen, again
+    links           one connection, in a task of its own    transports     stdio, streamable HTTP, SSE
+    listing         all pages of a server's tools, as JSON  pages          a page as the server sent it
+    processes       whole process trees, and their stderr   runner         `run` of a ToolSearch, sync or async
+    calls           one call, and how it is made
+    loop_thread     the thread in which connections live    questions      what a server asks of the user
+    faults          what went wrong, in words               news           what a server tells unasked
+
+Around them, packages
+    guards          policy, pins, and pages of long results
+    oauth           logins to servers that ask for one
+    commands        serve, login, pin, connect
 """
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from toolsearch.mcp.config import Config, ServerEntry, read_config
+from toolsearch.mcp.health import ServerHealth
+
+if TYPE_CHECKING:
+    from toolsearch.mcp.servers import Servers
+
+__all__ = ["Config", "ServerEntry", "ServerHealth", "Servers", "read_config"]
+
+# What needs the SDK, by the module that has it: imported only where it is used.
+_LATER = {"Servers": "servers"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LATER:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    try:
+        return getattr(import_module(f"{__name__}.{_LATER[name]}"), name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "anyio", "httpx2"):
+            raise
+        from toolsearch import MissingExtra
+
+        raise MissingExtra(f"toolsearch.mcp.{name}", "mcp", "mcp") from None

@@ -1,0 +1,118 @@
+"""What a server tells without being asked: that its tools, prompts or resources have changed, in both generations."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Literal
+
+import anyio
+from mcp import Client
+from mcp.client.session import ClientRequestContext, IncomingMessage, ListRootsFnT
+from mcp.client.subscriptions import (
+    PromptsListChanged,
+    ResourcesListChanged,
+    ServerEvent,
+    SubscriptionLost,
+    ToolsListChanged,
+)
+from mcp.shared.exceptions import MCPError
+from mcp_types import (
+    ListRootsResult,
+    PromptListChangedNotification,
+    ResourceListChangedNotification,
+    Root,
+    ToolListChangedNotification,
+)
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+
+__all__ = ["News", "roots_of"]
+
+log = logging.getLogger("toolsearch.mcp")
+
+SETTLE_SECONDS = 0.05  # after a notification, for others that come with it
+PAUSE_SECONDS = 0.5  # between two listings, however many notifications come
+AGAIN_SECONDS = 5.0  # before a stream of events that broke is opened again
+
+
+class News:
+    """Notifications of one server. `tells` is whether one has come; `changed` asks for the tools to be read again."""
+
+    def __init__(self, report: Callable[[Literal["resources", "prompts"]], None]) -> None:
+        self.tells = False
+        self.changed = asyncio.Event()
+        self._report = report
+
+    async def on_message(self, message: IncomingMessage) -> None:
+        """The callback of the SDK's client."""
+        match message:
+            case ToolListChangedNotification():
+                self._tools()
+            case PromptListChangedNotification():
+                self._report("prompts")
+            case ResourceListChangedNotification():
+                self._report("resources")
+            case _:
+                pass
+
+    def _tools(self) -> None:
+        self.tells = True
+        self.changed.set()
+
+    async def follow(self, client: Client, ended: asyncio.Event, refresh: Callable[[Client], Awaitable[None]]) -> None:
+        """Until the connection has ended: listens, and reads the tools again when they have changed."""
+        self.tells = False
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(self._refresh_when_changed, client, refresh)
+            if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
+                tasks.start_soon(self._listen, client)
+            await ended.wait()
+            tasks.cancel_scope.cancel()
+
+    async def _refresh_when_changed(self, client: Client, refresh: Callable[[Client], Awaitable[None]]) -> None:
+        while True:
+            await self.changed.wait()
+            await asyncio.sleep(SETTLE_SECONDS)
+            self.changed.clear()
+            await refresh(client)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _listen(self, client: Client) -> None:
+        """Events of the modern generation. A server that has none is not asked again."""
+        while True:
+            try:
+                async with client.listen(
+                    tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
+                ) as events:
+                    async for event in events:
+                        self._take(event)
+            except MCPError as error:
+                log.debug("a server has no events: %s", error)
+                return
+            except SubscriptionLost:
+                pass
+            await asyncio.sleep(AGAIN_SECONDS)
+            self.changed.set()  # what happened meanwhile was not told
+
+    def _take(self, event: ServerEvent) -> None:
+        match event:
+            case ToolsListChanged():
+                self._tools()
+            case PromptsListChanged():
+                self._report("prompts")
+            case ResourcesListChanged():
+                self._report("resources")
+            case _:
+                pass
+
+
+def roots_of(root: str) -> ListRootsFnT:
+    """The answer to a server that asks where it may work."""
+
+    async def roots(context: ClientRequestContext) -> ListRootsResult:
+        path = Path(root)
+        return ListRootsResult(roots=[Root(uri=path.as_uri(), name=path.name)])  # type: ignore[arg-type]
+
+    return roots

@@ -1,0 +1,126 @@
+"""What a server asks of the user during a call: passed on to whoever can ask, and otherwise declined.
+
+A server of the modern generation asks in the answer to a call, and is called again. An older one sends a request of its
+own, which on stdio does not say for which call: it goes to the one call that runs on that connection, or to nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from mcp.client.session import ClientRequestContext
+from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
+
+from toolsearch import Caller
+from toolsearch.support.threads import in_thread
+
+__all__ = ["NOBODY", "Ask", "Asked", "Asking", "Elicit", "OpenCalls", "Question"]
+
+log = logging.getLogger("toolsearch.mcp")
+
+NOBODY = "the server asks the user for input, and nobody can be asked here. Do not call it again for this"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What a server asks of the user while a tool runs.
+
+    `schema` is the JSON Schema of the answer. `url` is an address that the user is asked to visit, where it is not an
+    answer that is wanted.
+    """
+
+    server: str
+    tool: str
+    message: str
+    schema: Mapping[str, object] = field(default_factory=dict)
+    url: str = ""
+    caller: Caller | None = None
+    conversation_id: str = ""
+
+
+Asked: TypeAlias = Mapping[str, object] | bool | None
+Ask: TypeAlias = Callable[[Question], Asked | Awaitable[Asked]]
+Elicit: TypeAlias = Callable[[ElicitRequestParams], Awaitable[ElicitResult]]
+
+_ELICIT: ContextVar[Elicit | None] = ContextVar("toolsearch_mcp_elicit", default=None)
+
+
+class OpenCalls:
+    """The calls that run on one connection, and who can be asked for each."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self._open: dict[object, Elicit | None] = {}
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def begin(self, elicit: Elicit | None) -> object:
+        """Notes a call; its task and those it starts ask `elicit`. Returns what `end` takes."""
+        key = object()
+        self._open[key] = elicit
+        _ELICIT.set(elicit)
+        return key
+
+    def end(self, key: object) -> None:
+        self._open.pop(key, None)
+
+    async def answer(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
+        """The callback of the SDK's client."""
+        elicit = _ELICIT.get()
+        if elicit is None:
+            able = [each for each in self._open.values() if each is not None]
+            elicit = able[0] if len(able) == 1 and len(self._open) == 1 else None
+        if elicit is None:
+            log.warning("server %r asked the user for input: it was declined, since nobody can be asked", self._server)
+            return ElicitResult(action="decline")
+        try:
+            return await elicit(params)
+        except asyncio.CancelledError:
+            raise
+        except Exception as error:
+            log.warning("server %r asked the user for input: asking failed (%s)", self._server, type(error).__name__)
+            return ElicitResult(action="cancel")
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """Asks a function of the program: an async one in the caller's loop, any other in a thread.
+
+    A mapping is the answer, True says yes without one, False declines, and None means that there was no answer.
+    """
+
+    ask: Ask
+    server: str
+    tool: str
+    caller: Caller | None
+    conversation_id: str
+    loop: asyncio.AbstractEventLoop | None
+
+    async def elicit(self, params: ElicitRequestParams) -> ElicitResult:
+        """The answer as a server takes it."""
+        schema, url = (params.requested_schema, "") if isinstance(params, ElicitRequestFormParams) else ({}, params.url)
+        question = Question(self.server, self.tool, params.message, schema, url, self.caller, self.conversation_id)
+        given = await in_thread(lambda: self.ask(question))
+        if inspect.isawaitable(given):
+            given = await _awaited(given, self.loop)
+        if isinstance(given, Mapping):
+            return ElicitResult(action="accept", content=dict(given))  # type: ignore[arg-type]
+        if given is None:
+            return ElicitResult(action="cancel")
+        return ElicitResult(action="accept", content=None if url else {}) if given else ElicitResult(action="decline")
+
+
+async def _awaited(given: Awaitable[Asked], loop: asyncio.AbstractEventLoop | None) -> Asked:
+    async def wait() -> Asked:
+        return await given
+
+    if loop is None:
+        return await wait()
+    return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(wait(), loop))

@@ -1,0 +1,120 @@
+"""A connection to one server over stdio, streamable HTTP or SSE, through the SDK's client."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+import anyio
+import httpx2
+from mcp import Client
+from mcp.client.session import ElicitationFnT, ListRootsFnT, MessageHandlerFnT
+from mcp.client.sse import sse_client
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+from mcp_types import Implementation
+
+from toolsearch import __version__
+from toolsearch.mcp.config import ServerEntry
+from toolsearch.mcp.pages import Streams, Tap, tapped
+from toolsearch.mcp.processes import HAS_GROUPS, ErrorOutput, Groups, end_group, parameters_of
+
+__all__ = ["Callbacks", "Live", "connected"]
+
+WRITE_SECONDS = 30.0  # for a connection to be made, and for a request to be written
+READ_SECONDS = 3_600.0  # between two pieces of an answer: a whole operation has a limit of its own
+
+
+@dataclass(frozen=True)
+class Callbacks:
+    """What is answered to a server, and who hears of its notifications."""
+
+    on_message: MessageHandlerFnT | None = None
+    on_question: ElicitationFnT | None = None
+    on_roots: ListRootsFnT | None = None
+
+
+@dataclass(frozen=True)
+class Live:
+    """A connection that is open. `ended` is set when the server, or the way to it, is gone."""
+
+    client: Client
+    ended: anyio.Event
+    last_words: Callable[[], str] = field(default=lambda: "")
+
+
+@asynccontextmanager
+async def connected(
+    entry: ServerEntry,
+    callbacks: Callbacks,
+    groups: Groups,
+    masked: Callable[[str], str],
+    *,
+    headers: Mapping[str, str] | None = None,
+    mode: str = "auto",
+    words: Callable[[Callable[[], str]], None] = lambda _: None,
+) -> AsyncIterator[Live]:
+    """A connection, shaken hands on. It must be entered and left in one task. Raises what the SDK raises.
+
+    `words` is given a function that tells the server's last words on stderr, also if no connection comes about.
+    """
+    tap = Tap()
+    async with AsyncExitStack() as stack:
+        if entry.transport == "stdio":
+            transport: Any = _stdio(entry, groups, masked, words)
+        else:
+            transport = await _over_http(entry, {**entry.headers, **(headers or {})}, stack)
+        client = Client(
+            tapped(transport, tap),
+            mode=mode,
+            message_handler=callbacks.on_message,
+            elicitation_callback=callbacks.on_question,
+            list_roots_callback=callbacks.on_roots,
+            client_info=Implementation(name="toolsearch", version=__version__),
+            cache=None,
+        )
+        yield Live(await stack.enter_async_context(client), tap.ended)
+
+
+@asynccontextmanager
+async def _stdio(
+    entry: ServerEntry, groups: Groups, masked: Callable[[str], str], words: Callable[[Callable[[], str]], None]
+) -> AsyncIterator[Streams]:
+    started: list[int] = []
+
+    def on_group(group: int) -> None:
+        started.append(group)
+        groups.add(group)
+
+    errors = ErrorOutput(entry.name, on_group, masked)
+    words(lambda: errors.last_words)
+    try:
+        async with stdio_client(parameters_of(entry), errlog=errors.into) as streams:
+            errors.started()
+            yield streams
+    finally:
+        with anyio.CancelScope(shield=True):
+            errors.close()
+            for group in started if HAS_GROUPS else ():
+                await end_group(group)
+                groups.remove(group)
+
+
+async def _over_http(entry: ServerEntry, headers: Mapping[str, str], stack: AsyncExitStack) -> Any:
+    timeout = httpx2.Timeout(WRITE_SECONDS, read=READ_SECONDS)
+    auth = _auth_of(entry)
+    if entry.transport == "sse":
+        return sse_client(entry.url, dict(headers), WRITE_SECONDS, READ_SECONDS, auth=auth)
+    client = httpx2.AsyncClient(headers=dict(headers), timeout=timeout, auth=auth)
+    return streamable_http_client(entry.url, http_client=await stack.enter_async_context(client))
+
+
+def _auth_of(entry: ServerEntry) -> Any:
+    """The authorization of an entry, by `toolsearch.mcp.oauth`; None where the entry has headers of its own for it."""
+    if any(name.lower() == "authorization" for name in entry.headers) or find_spec("toolsearch.mcp.oauth") is None:
+        return None
+    return import_module("toolsearch.mcp.oauth").auth_for(entry, entry.name)
