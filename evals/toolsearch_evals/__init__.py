@@ -7,5 +7,5 @@ learning      what learning from use brings              speed         how fast 
 runs          runs that are kept, scored, compared       agent         tasks with a real model, over any endpoint
 reports       what was found, as data, page and files    cli           `toolsearch eval`
 recording     what real conversations say                testing       checks for what you add
-installed     what installed packages add
+installed     what installed packages add              inspection    what was recorded, turn by turn on a page
 """

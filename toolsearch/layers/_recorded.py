@@ -30,6 +30,7 @@ from toolsearch.events.facts import (
     UserSaid,
 )
 from toolsearch.support.json_types import JsonObject
+from toolsearch.support.redaction import redacted_value
 
 __all__ = ["RecordedCall", "RecordedSearch", "RecordedTurn", "TurnReader"]
 
@@ -111,7 +112,11 @@ class RecordedTurn:
             for each in self.searches
         ]
         calls = [
-            replace(each, name=each.name if each.tool else redact(each.name), arguments=_deep(each.arguments, redact))
+            replace(
+                each,
+                name=each.name if each.tool else redact(each.name),
+                arguments=redacted_value(each.arguments, redact),
+            )
             for each in self.calls
         ]
         return replace(self, said=redact(self.said), searches=tuple(searches), calls=tuple(calls))
@@ -146,24 +151,6 @@ def _filled(data: Mapping[str, Any]) -> dict[str, Any]:
 
 def _tuples(data: Mapping[str, Any]) -> dict[str, Any]:
     return {key: tuple(value) if isinstance(value, list) else value for key, value in data.items()}
-
-
-def _deep(value: object, redact: Text) -> object:
-    """Every text in a JSON value redacted, and every number that is redacted as a text."""
-    if isinstance(value, str):
-        return redact(value)
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return value if redact(str(value)) == str(value) else redact(str(value))
-    if isinstance(value, Mapping):
-        return {str(key): _deep_member(str(key), item, redact) for key, item in value.items()}
-    return [_deep(item, redact) for item in value] if isinstance(value, list | tuple) else value
-
-
-def _deep_member(key: str, value: object, redact: Text) -> object:
-    """A member of an object: a text under a key such as `password` is a secret whatever it looks like."""
-    if isinstance(value, str) and value and redact(f"{key}={value}".replace("\n", " ")) == redact(f"{key}=x"):
-        return redact(f"{key}=x").partition("=")[2]
-    return _deep(value, redact)
 
 
 @dataclass(slots=True)

@@ -7,9 +7,9 @@ every secret: what must never be seen must not be logged. The time is linear in 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-__all__ = ["excerpt", "redacted", "visible"]
+__all__ = ["excerpt", "redacted", "redacted_value", "visible"]
 
 REDACTED = "[redacted]"
 
@@ -83,6 +83,24 @@ def redacted(text: str) -> str:
         done = at = end
     pieces.append(text[done:])
     return _SHAPES.sub(_redact_shape, _TAG.sub(_redact_tag, "".join(pieces)))
+
+
+def redacted_value(value: object, redact: Callable[[str], str]) -> object:
+    """Every text in a JSON value redacted, and every number that is redacted as a text."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return value if redact(str(value)) == str(value) else redact(str(value))
+    if isinstance(value, Mapping):
+        return {str(key): _redacted_member(str(key), item, redact) for key, item in value.items()}
+    return [redacted_value(item, redact) for item in value] if isinstance(value, list | tuple) else value
+
+
+def _redacted_member(key: str, value: object, redact: Callable[[str], str]) -> object:
+    """A member of an object: a text under a key such as `password` is a secret whatever it looks like."""
+    if isinstance(value, str) and value and redact(f"{key}={value}".replace("\n", " ")) == redact(f"{key}=x"):
+        return redact(f"{key}=x").partition("=")[2]
+    return redacted_value(value, redact)
 
 
 def _separates(pair: re.Match[str]) -> bool:

@@ -4,7 +4,7 @@ app       the command, to which the others add     options    options and files 
 ranking_commands, savings_commands, delivery_commands, agent_commands   what can be asked for
 speed_commands, own_commands, data_commands   further commands
 run_commands   what can be asked of runs that were kept
-recording_commands   what real conversations say
+recording_commands   what real conversations say    inspect_command   `toolsearch inspect`
 agent_options   the options of `agent`              savings_options   those of `savings`
 own_savings   savings on one's own tools
 demo      a first look                             terminal   tables, bars and progress in the terminal

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import cache
 from html import escape
 from importlib import resources
@@ -17,29 +19,67 @@ from toolsearch_evals.reports.report import Card, Report
 from toolsearch_evals.reports.sections import Space, case_section, chart_section, table_section, with_code
 from toolsearch_evals.reports.values import described
 
-__all__ = ["page"]
+__all__ = ["Inset", "asset", "head", "page"]
 
 MOST = 480_000  # bytes of a page
 CHARTS = 300_000  # of these, for charts; the tables have the same figures
 
 
-def page(report: Report) -> str:
-    """The whole page, of less than 500 kB. Everything in it is escaped, and what has no room is said to be left out."""
-    style, script = _asset("page.css"), _asset("page.js")
-    policy = f"default-src 'none'; style-src {_hash(style)}; script-src {_hash(script)}; base-uri 'none'"
+@dataclass(frozen=True, slots=True)
+class Inset:
+    """A part of a page that a script of its own draws, after the charts: its heading, its place, its pieces.
+
+    `html` is put in as it is. The script finds `data` as JSON in the element `#data`.
+    """
+
+    title: str
+    place: str
+    html: str
+    style: str
+    script: str
+    data: object = None
+
+
+def page(report: Report, inset: Inset | None = None) -> str:
+    """The whole page. Everything in it is escaped, and what has no room is said to be left out.
+
+    It has less than 500 kB without the data of an inset.
+    """
+    styles, scripts = [asset("page.css")], [asset("page.js")]
+    if inset is not None:
+        styles.append(inset.style)
+        scripts.append(inset.script)
+    data = "" if inset is None else f'<script type="application/json" id="data">{_inert(inset.data)}</script>'
     whole = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{policy}; form-action \'none\'">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>{escape(report.title)}</title><style>{style}</style></head>"
-        f'<body><a class="skip" href="#content">Skip to the content</a>\n{_main(report)}\n'
-        f"<script>{script}</script></body></html>\n"
+        f"{head(report.title, styles, scripts)}"
+        f'<body><a class="skip" href="#content">Skip to the content</a>\n{_main(report, inset)}\n{data}'
+        f"{''.join(f'<script>{script}</script>' for script in scripts)}</body></html>\n"
     )
     return whole.encode("utf-8", "replace").decode("utf-8")  # a lone surrogate cannot be written
 
 
-def _main(report: Report) -> str:
-    space = Space(MOST - len(_asset("page.css")) - len(_asset("page.js")))
+def head(title: str, styles: Sequence[str], scripts: Sequence[str], more: str = "") -> str:
+    """The beginning of a page with these styles, on which only these scripts run; its policy allows `more` too."""
+    policy = (
+        f"default-src 'none'; style-src {' '.join(map(_hash, styles))}; script-src {' '.join(map(_hash, scripts))}; "
+        f"{more}base-uri 'none'; form-action 'none'"
+    )
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f"<title>{escape(title)}</title>{''.join(f'<style>{style}</style>' for style in styles)}</head>"
+    )
+
+
+def _inert(data: object) -> str:
+    """A value as JSON that no text in it can leave: there is no tag in it."""
+    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
+
+
+def _main(report: Report, inset: Inset | None) -> str:
+    space = Space(MOST - len(asset("page.css")) - len(asset("page.js")))
     opening = [
         f"<h1>{escape(report.title)}</h1>",
         f'<p class="about">{escape(_about(report))}</p>',
@@ -62,7 +102,11 @@ def _main(report: Report) -> str:
     links = [(f"table-{at}", table.title) for at, table in enumerate(report.tables, 1)]
     links += [(f"cases-{at}", each.title) for at, each in enumerate(report.cases, 1)]
     links += [("measured", "How it was measured"), ("limits", "What it does not show")]
-    body = [*opening, _contents(links), charts, *tables, *cases, *closing]
+    drawn = ""
+    if inset is not None:
+        links.insert(0, (inset.place, inset.title))
+        drawn = f'<section><h2 id="{inset.place}">{escape(inset.title)}</h2>{inset.html}</section>'
+    body = [*opening, _contents(links), charts, drawn, *tables, *cases, *closing]
     return f'<main id="content">\n{_lines(body)}\n</main>'
 
 
@@ -97,7 +141,8 @@ def _lines(parts: Iterable[str]) -> str:
 
 
 @cache
-def _asset(name: str) -> str:
+def asset(name: str) -> str:
+    """A file of this package."""
     return resources.files("toolsearch_evals.reports").joinpath(name).read_text("utf-8")
 
 

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 __all__ = ["Unit", "counted", "described", "plain", "shown"]
 
-Unit = Literal["text", "count", "share", "percent", "score", "number", "milliseconds", "dollars"]
+Unit = Literal["text", "count", "share", "percent", "score", "number", "milliseconds", "dollars", "money"]
 
 
 def shown(value: Any, unit: Unit) -> str:
@@ -28,6 +28,8 @@ def shown(value: Any, unit: Unit) -> str:
         return f"{'−' if value < 0 else ''}{f'{abs(value):.3f}'.removeprefix('0')}"
     if unit == "dollars":
         return f"{'−' if value < 0 else ''}${abs(value):,.2f}"
+    if unit == "money":  # dollars, with more places where it is less than ten cents
+        return shown(value, "dollars") if not 0 < abs(value) < 0.1 else f"{'−' if value < 0 else ''}${abs(value):.4f}"
     return f"{value:.2f}".replace("-", "−")
 
 

@@ -1,0 +1,102 @@
+"""`toolsearch inspect`: a page that shows what was recorded, turn by turn."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from toolsearch import SetupError
+from toolsearch.cli.tool_files import catalog_of
+from toolsearch.layers import private
+from toolsearch_evals.cli.options import check_folder_exists, error_console
+from toolsearch_evals.cli.terminal import show
+from toolsearch_evals.inspection import Words, inspect_page, inspect_report, read_trace
+from toolsearch_evals.reports.forms import as_json
+from toolsearch_evals.reports.report import Report, counted
+
+__all__ = ["inspect"]
+
+
+class InspectForm(StrEnum):
+    """What is made."""
+
+    html = "html"
+    json = "json"
+    table = "table"
+
+
+_FILES = (
+    "What was recorded: the file of a SqliteStore, JSON that a conversation exported, lines that `record` wrote, the "
+    "log of `toolsearch serve --log`; folders of them."
+)
+
+
+def inspect(
+    files: Annotated[list[Path], typer.Argument(metavar="STORE|LOG...", help=_FILES)],
+    *,
+    tools: Annotated[
+        list[str] | None,
+        typer.Option("--tools", metavar="FILE", help="The tools, to see which are never found.", show_default="none"),
+    ] = None,
+    conversation: Annotated[
+        list[str] | None,
+        typer.Option(metavar="ID", help="Only the conversation with this id; may be repeated.", show_default="all"),
+    ] = None,
+    characters: Annotated[int, typer.Option(min=1, help="The most characters of each text.")] = 600,
+    redact: Annotated[
+        bool,
+        typer.Option(
+            "--redact/--as-recorded",
+            help="Take e-mail addresses, long numbers, secrets and users out, or leave them as they were recorded.",
+        ),
+    ] = True,
+    form: Annotated[
+        InspectForm, typer.Option("--format", help="A page, its data as JSON, or its tables in the terminal.")
+    ] = InspectForm.html,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            metavar="FILE",
+            callback=check_folder_exists,
+            help="The file to write.",
+            show_default="inspect.html for a page, the standard output for JSON",
+        ),
+    ] = None,
+) -> None:
+    """Show what was recorded as one page: conversations as a timeline, searches in vain, tools of no use, cost.
+
+    The page opens from the disk and loads nothing. What cannot be read of a file is counted and named.
+    """
+    words = Words(characters, private if redact else str, names_people=not redact)
+    trace = read_trace(files, words, conversation or ())
+    report = inspect_report(trace, catalog_of(tools) if tools else None)
+    _print(report, form, out)
+    told = f"{counted(len(trace.conversations), 'conversation')}"
+    if trace.damaged:
+        error_console().print(Text(f"{told} read; not read: {counted(trace.damaged, 'place')}. {trace.told[0]}"))
+
+
+def _print(report: Report, form: InspectForm, out: Path | None) -> None:
+    """Writes the report in its form, or prints it."""
+    if form is InspectForm.table:
+        if out is not None:
+            raise SetupError("tables are for the terminal: leave --out away, or pass --format html or json")
+        show(report, Console())
+        return
+    text = as_json(report) if form is InspectForm.json else inspect_page(report)
+    file = out or (Path("inspect.html") if form is InspectForm.html else None)
+    if file is None:
+        sys.stdout.write(text)
+        return
+    try:
+        file.write_text(text, "utf-8", "replace", newline="\n")
+    except OSError as error:
+        raise SetupError(f"{str(file)!r} cannot be written: {error.strerror}") from None
+    Console().print(Text(f"{file}: {report.headline[0]}"))

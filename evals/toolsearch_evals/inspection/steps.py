@@ -1,0 +1,134 @@
+"""What a trace is made of: steps and turns as JSON-ready objects, and how their texts are written."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from toolsearch.layers import RecordedTurn, private
+from toolsearch.support.redaction import excerpt, redacted_value
+from toolsearch.support.text import bounded, text_of
+
+__all__ = ["Step", "Turn", "Words", "filled", "recorded_call", "search_step", "turn_of", "turn_of_record"]
+
+Step: TypeAlias = dict[str, Any]
+Turn: TypeAlias = dict[str, Any]
+_LARGEST = 1e15  # of a number that is a time or a count
+_NUMBERS = frozenset("at answered decided seconds tokens input cached output lost dollars lost_dollars more".split())
+_SAID = 200  # characters of what the user said, in the line of a turn
+_LARGE = 20_000  # characters of arguments, from which on only their beginning is looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """How texts of people, models and tools are written: redacted, and cut to so many characters.
+
+    Whom a turn is for and who decided is written only if it `names_people`.
+    """
+
+    characters: int = 600
+    redact: Callable[[str], str] = private
+    names_people: bool = False
+
+    def cut(self, text: str) -> str:
+        """A text as people may see it."""
+        return excerpt(text, self.characters, self.redact) if text else ""
+
+    def arguments(self, value: object) -> str:
+        """The arguments of a call as JSON; a value under a key such as `password` is a secret, whatever it is."""
+        text = text_of({} if value is None else value)
+        if len(text) <= _LARGE and not isinstance(value, str):
+            text = text_of(redacted_value(value, self.redact))
+        return self.cut(text)
+
+
+def filled(step: Mapping[str, Any]) -> Step:
+    """What is not empty; 0 and False are empty. A number must be one, and finite."""
+    return {key: value for key, value in step.items() if value and (key not in _NUMBERS or _is_number(value))}
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value) and abs(value) < _LARGEST
+
+
+def search_step(search: Any, led_to: Sequence[str] = ()) -> Step:
+    """A recorded search as a step, with the tools that it led to."""
+    return filled(
+        {
+            "kind": "search",
+            "queries": list(search.queries),
+            "category": search.category,
+            "status": search.status,
+            "loaded": list(search.loaded),
+            "already": list(search.already),
+            "named": list(search.named),
+            "verdicts": list(search.verdicts),
+            "confidence": {tool: sure for tool, sure in search.confidence.items() if _is_number(sure)},
+            "tokens": search.answer_tokens,
+            "in_vain": search.in_vain,
+            "led_to": list(led_to),
+        }
+    )
+
+
+def turn_of(number: int, steps: Sequence[Step], mode: str = "") -> Turn:
+    """A turn with its sums. Steps that only began or ended it are in the turn itself."""
+    rounds = [step for step in steps if step["kind"] == "round"]
+    priced = [step["dollars"] for step in rounds if "dollars" in step]
+    first = next((step["at"] for step in steps if step.get("at")), 0.0)
+    ends = [step for step in steps if step["kind"] == "end"]
+    last = max((step.get(key, 0.0) for step in steps for key in ("at", "answered", "decided")), default=0.0)
+    turn = {
+        "turn": number,
+        "at": first,
+        "seconds": max(0.0, last - first) if first else 0.0,
+        "user": next((step["user"] for step in steps if step.get("user")), ""),
+        "said": bounded(" ".join(step["text"] for step in steps if step["kind"] == "user" and "text" in step), _SAID),
+        "mode": mode,
+        "ended": ends[-1].get("reason", "") if ends else "",
+        "requests": len(rounds),
+        "input": _sum(rounds, "input"),
+        "cached": _sum(rounds, "cached"),
+        "output": _sum(rounds, "output"),
+        "lost": _sum(rounds, "lost"),
+        "dollars": sum(priced),
+        "lost_dollars": _sum(rounds, "lost_dollars"),
+        "unpriced": len(rounds) - len(priced),
+    }
+    return {**filled(turn), "steps": [step for step in steps if step["kind"] != "began"]}
+
+
+def _sum(rounds: Iterable[Step], key: str) -> Any:
+    return sum(step.get(key, 0) for step in rounds)
+
+
+def turn_of_record(turn: RecordedTurn, led_to: Sequence[Sequence[str]], words: Words) -> Turn:
+    """A recorded turn, of which less is known: neither answers nor rounds, only the sum of its tokens."""
+    steps = [filled({"kind": "user", "at": turn.at, "text": words.cut(turn.said)})]
+    if turn.preselected:
+        steps.append({"kind": "tools", "loaded": list(turn.preselected)})
+    for seen in range(len(turn.searches) + 1):
+        steps += [recorded_call(call, words) for call in turn.calls if call.after == seen]
+        steps += [search_step(each, of) for each, of in zip(turn.searches, led_to, strict=True)][seen : seen + 1]
+    if turn.ended:
+        steps.append({"kind": "end", "reason": words.cut(turn.ended)})
+    used = turn.usage
+    sums = {
+        "requests": used.calls,
+        "input": used.input_tokens,
+        "cached": used.cached_tokens,
+        "output": used.output_tokens,
+    }
+    made = turn_of(turn.turn, steps, turn.mode)
+    return {**made, **filled({**sums, "unpriced": used.calls})}
+
+
+def recorded_call(call: Any, words: Words) -> Step:
+    """A recorded call as a step."""
+    given = "" if call.arguments is None else words.arguments(call.arguments)
+    status, name = call.status, words.cut(call.name)
+    return filled(
+        {"kind": "call", "tool": call.tool, "name": name, "arguments": given, "status": status, "by": call.by}
+    )
