@@ -101,4 +101,5 @@ def test_the_names_of_both_doors_are_kept_free() -> None:
     search = ToolSearch(
         [*TOOLS, git_tool("Call_Action", "Takes calls.", "read")], mode="bridge", action_tool="call_action"
     )
-    assert "git/Call_Action" not in search.catalog and len(search.catalog) == len(TOOLS)
+    assert "git/Call_Action" not in search.catalog
+    assert len(search.catalog) == len(TOOLS)

@@ -6,6 +6,7 @@ definitions   what of a definition is pinned, and the difference between two, fo
 pin_files     where pins live: a file that several processes share
 reviewing     what servers offer now, compared with the pins, and approvals
 result_pages  results that are too long for a model, kept whole and handed out in pages
+configured    the policy and the pins that a configuration asks for
 arguments     the arguments of a call, be they an object or its JSON text
 """
 
