@@ -10,10 +10,9 @@ from typer.testing import CliRunner, Result
 
 pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 
+from tests.mcp.servers import SECRET, entry
 from toolsearch import SetupError
 from toolsearch.mcp.commands.pin import pin
-
-from tests.mcp.servers import SECRET, entry
 
 APP = typer.Typer()
 APP.command()(pin)
