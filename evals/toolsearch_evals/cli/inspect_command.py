@@ -16,7 +16,7 @@ from toolsearch.cli.tool_files import catalog_of
 from toolsearch.layers import private
 from toolsearch_evals.cli.options import check_folder_exists, error_console
 from toolsearch_evals.cli.terminal import show
-from toolsearch_evals.inspection import Words, inspect_page, inspect_report, read_trace
+from toolsearch_evals.inspection import Words, against_report, inspect_page, inspect_report, read_trace
 from toolsearch_evals.reports.forms import as_json
 from toolsearch_evals.reports.report import Report, counted
 
@@ -40,6 +40,12 @@ _FILES = (
 def inspect(
     files: Annotated[list[Path], typer.Argument(metavar="STORE|LOG...", help=_FILES)],
     *,
+    against: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="STORE|LOG", help="A second trace, to show both side by side; may be repeated.", show_default="none"
+        ),
+    ] = None,
     tools: Annotated[
         list[str] | None,
         typer.Option("--tools", metavar="FILE", help="The tools, to see which are never found.", show_default="none"),
@@ -75,12 +81,14 @@ def inspect(
     The page opens from the disk and loads nothing. What cannot be read of a file is counted and named.
     """
     words = Words(characters, private if redact else str, names_people=not redact)
-    trace = read_trace(files, words, conversation or ())
-    report = inspect_report(trace, catalog_of(tools) if tools else None)
+    if against and tools:
+        raise SetupError("--tools is for one trace: with --against, no table says which tools are never found")
+    traces = [read_trace(each, words, conversation or ()) for each in (files, against) if each]
+    report = against_report(*traces) if against else inspect_report(traces[0], catalog_of(tools) if tools else None)
     _print(report, form, out)
-    told = f"{counted(len(trace.conversations), 'conversation')}"
-    if trace.damaged:
-        error_console().print(Text(f"{told} read; not read: {counted(trace.damaged, 'place')}. {trace.told[0]}"))
+    for trace in traces:
+        if trace.damaged:
+            error_console().print(Text(f"{trace.name}: not read: {counted(trace.damaged, 'place')}. {trace.told[0]}"))
 
 
 def _print(report: Report, form: InspectForm, out: Path | None) -> None:

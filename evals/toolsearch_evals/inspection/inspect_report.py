@@ -14,7 +14,7 @@ from toolsearch_evals.inspection.traces import Conversation, Trace
 from toolsearch_evals.recording.journal_report import journal_report
 from toolsearch_evals.reports.report import Card, Column, Report, ReportTable, counted, shown
 
-__all__ = ["cost_rows", "inspect_report", "sums_of", "trace_data"]
+__all__ = ["COST_COLUMNS", "COST_NOTE", "cost_rows", "inspect_report", "sums_of", "trace_data"]
 
 SHOWN = 20  # rows of a table that is cut
 
@@ -28,7 +28,7 @@ def inspect_report(trace: Trace, catalog: Catalog | None = None) -> Report:
     tables = (
         ReportTable("Queries that found nothing", _NOTHING_COLUMNS, nothing[:SHOWN], _nothing_note(nothing)),
         *[table for table in rest if not table.of_cases],
-        ReportTable("What the models cost", _COST_COLUMNS, cost_rows(trace.conversations), _COST_NOTE),
+        ReportTable("What the models cost", COST_COLUMNS, cost_rows(trace.conversations), COST_NOTE),
         *_lost_table(trace.conversations),
         *[table for table in rest if table.of_cases],
     )
@@ -208,7 +208,7 @@ _NOTHING_COLUMNS = (
     Column("named", "nearest", is_result=True),
     Column("called", "called in these turns all the same", is_result=True),
 )
-_COST_COLUMNS = (
+COST_COLUMNS = (
     Column("model", "model"),
     Column("purpose", "for"),
     Column("requests", "requests", "count"),
@@ -220,7 +220,7 @@ _COST_COLUMNS = (
     Column("dollars", "US dollars", "money"),
     Column("lost dollars", "of these by the loss", "money"),
 )
-_COST_NOTE = (
+COST_NOTE = (
     "Prices are those of the dated table `toolsearch.layers.PRICES`: check them before you bill anybody. A dash: the "
     "price of the model is not known."
 )

@@ -168,7 +168,7 @@
       meter.setAttribute("aria-hidden", "true");
     }
     const called = list(step, "led_to").includes(tool) ? chip("called then", "good") : "";
-    return make("li", state, code(tool), meter, make("span", "number", sure === undefined ? "–" : sure.toFixed(2)), chip(state), called);
+    return make("li", state, code(tool), meter, make("span", "number", sure === undefined ? "–" : sure.toFixed(2)), make("span", "chips", chip(state), called));
   };
 
   const draw = {
@@ -233,7 +233,7 @@
     const [word, body, about = "", status = ""] = made;
     const is = wanted.tool && fitsTool(step, wanted.tool) || wanted.status && statusesOf(step).includes(wanted.status);
     const only = others && key(step) && !others.has(key(step));
-    return make("li", `step of-${draw[step.kind] ? step.kind : "log"}${is ? " hit" : ""}`,
+    return make("li", `step of-${draw[step.kind] ? step.kind : "log"}${is ? " hit" : ""}${step.kind === "call" && TONES[status] !== "good" ? " is-bad" : ""}`,
       make("p", "head", make("b", "", word), status ? chip(status, TONES[status] || (step.kind === "call" ? "bad" : "")) : "", only ? chip("only here", "only") : "", about ? make("span", "about-step", about) : ""),
       ...body);
   };
@@ -255,7 +255,8 @@
     ];
   };
 
-  const turnOf = (turn, others, open) => {
+  const longest = (turn) => Math.max(1, ...(turn ? turn.steps.map((step) => (step.input || 0) + (step.output || 0)) : []));
+  const turnOf = (turn, others, open, most) => {
     const said = turn.said || turn.steps.map((step) => list(step, "queries")[0] || step.tool || "").find(Boolean) || "(nothing was said)";
     const made = make("details", "turn", make("summary", "", make("span", "said", `${turn.turn}. ${said}`), make("span", "chips", ...sums(turn))));
     const fill = () => {
@@ -263,7 +264,6 @@
       const about = [time(turn.at), turn.seconds ? seconds(turn.seconds) : "", turn.mode ? `mode ${turn.mode}` : "", turn.user ? `for ${turn.user}` : "", turn.ended || "not ended"].filter(Boolean).join(" · ");
       made.append(make("p", "soft small", about));
       if (!turn.steps.length) made.append(make("p", "note", "Its steps have no room on this page: pass --conversation."));
-      const most = Math.max(1, ...turn.steps.map((step) => (step.input || 0) + (step.output || 0)));
       const steps = make("ol", "steps");
       inPieces(steps, turn.steps, MOST.steps, (step) => stepOf(step, most, others));
       made.append(steps);
@@ -293,8 +293,9 @@
       const place = make("div", "turns");
       if (group.of.length > 1) place.append(make("div", "row two heads", ...group.of.map((each, side) => make("b", "", `${"AB"[side]}: ${each ? `${each.file}, ${each.id}` : "no such conversation"}`))));
       inPieces(place, rows, MOST.rows, (row) => {
-        if (row.length === 1) return turnOf(row[0], null, openTurns);
-        return make("div", "row two", ...row.map((turn, side) => (turn ? turnOf(turn, keysOf(row[1 - side]), openTurns) : make("p", "soft", "no such turn"))));
+        const most = Math.max(...row.map(longest)); /* one scale for both sides */
+        if (row.length === 1) return turnOf(row[0], null, openTurns, most);
+        return make("div", "row two", ...row.map((turn, side) => (turn ? turnOf(turn, keysOf(row[1 - side]), openTurns, most) : make("p", "soft", "no such turn"))));
       });
       made.append(place);
     };
