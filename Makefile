@@ -18,9 +18,16 @@ DEMO_OUT := build/demo
 FRAMEWORKS := pydantic-ai,langchain,openai-agents,fastmcp,llama-index,gemini,endpoints
 FRAMEWORKS_PY := .venv-frameworks/$(PROGRAMS)/python
 ADK_PY := .venv-adk/$(PROGRAMS)/python
+# Published MCP servers: on the second generation of the SDK, on its first, which stands alone, and on Node where npm is.
+MCP_SERVERS := mcp-server-time mcp-server-git mcp-server-fetch database-mcp-sqlite mcp-server-sqlite
+MCP_SERVERS_1 := mcp-server-sqlite mcp-server-calculator
+MCP_SERVERS_NODE := $(addprefix @modelcontextprotocol/server-,everything@2026.8.31 filesystem@2026.8.31 memory@2026.8.31 \
+	sequential-thinking@2026.8.31)
+MCP_PY := .venv-mcp-servers/$(PROGRAMS)/python
+MCP_1_PY := .venv-mcp-servers/first/$(PROGRAMS)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test lint types mypy pyright docs pytest frameworks lower-bounds torture heavy \
+.PHONY: help demo test lint types mypy pyright docs pytest frameworks mcp-servers lower-bounds torture heavy \
 	notebook numbers format clean
 
 help: ## show this list
@@ -59,6 +66,9 @@ frameworks: .venv-frameworks/.ready .venv-adk/.ready ## the adapters with their 
 	$(ADK_PY) -m pytest -q tests/frameworks/test_google_adk.py tests/frameworks/test_tools_from.py \
 		tests/frameworks/test_framework_examples.py -k 'adk' $(ARGS)
 
+mcp-servers: .venv-mcp-servers/.ready ## published MCP servers, in an environment of their own, and the tests that need them
+	$(MCP_PY) -m pytest -q tests/mcp/test_published.py $(ARGS)
+
 lower-bounds: ## every extra at its lower bounds, in environments of their own; make lower-bounds ARGS="clients adk"
 	$(PYTHON) tests/packaging/lower_bounds.py $(ARGS)
 
@@ -78,7 +88,7 @@ format: $(VENV)/.dev ## rewrite files the way `make lint` wants them
 	$(BIN)/ruff format .
 
 clean: ## remove the environment, caches and everything built
-	rm -rf $(VENV) .venv-frameworks .venv-adk build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-frameworks .venv-adk .venv-mcp-servers build dist site .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # One that is there already, with a pip that runs, is kept, whoever made it; what an interrupted run left half made is not.
@@ -118,4 +128,18 @@ $(VENV)/.dev: pyproject.toml $(CONSTRAINTS) | $(VENV)/.venv
 	@$(PYTHON) -m venv --clear .venv-adk
 	$(ADK_PY) -m pip install -qq --disable-pip-version-check $(if $(CONSTRAINTS),-c constraints-adk.txt) \
 		-e '.[google-adk,tokens]' pytest packaging
+	@touch $@
+
+.venv-mcp-servers/.ready: pyproject.toml constraints-mcp-servers.txt constraints-mcp-servers-1.txt
+	@echo "Installing published MCP servers into .venv-mcp-servers …"
+	@$(PYTHON) -m venv --clear .venv-mcp-servers
+	$(MCP_PY) -m pip install -qq --disable-pip-version-check $(if $(CONSTRAINTS),-c constraints-mcp-servers.txt) \
+		-e '.[mcp]' $(MCP_SERVERS) pytest packaging
+	@$(PYTHON) -m venv --clear .venv-mcp-servers/first
+	$(MCP_1_PY) -m pip install -qq --disable-pip-version-check $(if $(CONSTRAINTS),-c constraints-mcp-servers-1.txt) \
+		'mcp<2' $(MCP_SERVERS_1)
+	@if command -v npm >/dev/null; then \
+		npm install --silent --no-fund --no-audit --prefix .venv-mcp-servers $(MCP_SERVERS_NODE) || \
+		{ rm -rf .venv-mcp-servers/node_modules; echo "WARNING: npm has failed: the servers of Node are left out." >&2; }; \
+	else echo "npm is not here: the servers of Node are left out."; fi
 	@touch $@
