@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from mcp import Client
 from mcp.shared.dispatcher import ProgressFnT
-from mcp_types import CallToolResult, RequestParamsMeta
+from mcp.shared.exceptions import MCPError
+from mcp_types import CallToolResult, RequestParamsMeta, TextContent
 
+from toolsearch import Tool, ToolResult
+from toolsearch.mcp.faults import CallFailed
 from toolsearch.mcp.links import LinkKey
-from toolsearch.mcp.questions import Elicit
+from toolsearch.mcp.questions import NOBODY, Elicit
 from toolsearch.mcp.supervisor import Supervisor
+from toolsearch.support.redaction import excerpt
 
-__all__ = ["CallOptions", "call_tool", "in_loop"]
+__all__ = ["CallOptions", "call_tool", "failure", "hiding", "in_loop"]
 
 F = TypeVar("F")
+ERROR_CHARACTERS = 2_000  # of what a server says in an error
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +51,27 @@ async def call_tool(
     )
     supervisor.relist_if_stale()
     return result
+
+
+def hiding(result: CallToolResult, hidden: Callable[[str], str]) -> CallToolResult:
+    """A result that is an error without the secrets of the configuration: servers say which key was refused."""
+    if not result.is_error:
+        return result
+    content = [
+        block.model_copy(update={"text": hidden(block.text)}) if isinstance(block, TextContent) else block
+        for block in result.content
+    ]
+    return result.model_copy(update={"content": content})
+
+
+def failure(tool: Tool, error: Exception, masked: Callable[[str], str], *, can_ask: bool) -> ToolResult:
+    """The result of a call that gave none. Its `data` is an error without what the server sent along."""
+    text = excerpt(str(error), ERROR_CHARACTERS, masked)
+    if isinstance(error, MCPError):
+        nobody = "elicitation" in text.lower() and not can_ask
+        text = NOBODY if nobody else f"the server {tool.server!r} answered: {text}"
+    told = f"{tool.name!r} failed: {text}."
+    return ToolResult("", tool.name, "failed", told, CallFailed(told) if isinstance(error, MCPError) else error)
 
 
 def in_loop(function: F, loop: asyncio.AbstractEventLoop) -> F:

@@ -86,12 +86,21 @@ class Config:
         """The text without this configuration's secrets, and without what looks like one."""
         return masked(text, self.secrets)
 
+    def without_secrets(self, text: str) -> str:
+        """The text without this configuration's secrets, and otherwise as it is."""
+        return without(text, self.secrets)
+
+
+def without(text: str, secrets: Iterable[str]) -> str:
+    """The text without these secrets, and otherwise as it is."""
+    for secret in sorted(secrets, key=len, reverse=True):
+        text = text.replace(secret, "[redacted]")
+    return text
+
 
 def masked(text: str, secrets: Iterable[str]) -> str:
     """The text without these secrets, and without what looks like one."""
-    for secret in sorted(secrets, key=len, reverse=True):
-        text = text.replace(secret, "[redacted]")
-    return redacted(text)
+    return redacted(without(text, secrets))
 
 
 def read_config(

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import anyio
 import httpx2
 from mcp.shared.exceptions import MCPError
-from mcp_types import CONNECTION_CLOSED, METHOD_NOT_FOUND, REQUEST_TIMEOUT
+from mcp_types import METHOD_NOT_FOUND, REQUEST_TIMEOUT
 
 from toolsearch import SetupError, ToolSearchError
 from toolsearch.mcp.config import ServerEntry
@@ -54,8 +54,8 @@ def is_lost(error: BaseException) -> bool:
     """Whether an error means that the connection is gone, rather than that the server refused something."""
     error = leaf_of(error)
     if isinstance(error, MCPError):
-        ended = error.message in ("Session terminated", "Connection closed") or "stream ended" in error.message
-        return error.code == CONNECTION_CLOSED or ended
+        # By its words: the code that the SDK gives it, -32000, is that of any error which a server makes up.
+        return error.message in ("Session terminated", "Connection closed") or error.message.startswith("SSE stream ")
     return isinstance(
         error,
         anyio.ClosedResourceError | anyio.BrokenResourceError | anyio.EndOfStream | httpx2.TransportError | OSError,
@@ -67,7 +67,7 @@ def reason_of_failure(error: BaseException, entry: ServerEntry, masked: Callable
     error = leaf_of(error)
     if isinstance(error, SetupError):
         text = str(error)
-    elif isinstance(error, ConnectionResetError) or (isinstance(error, MCPError) and error.code == CONNECTION_CLOSED):
+    elif isinstance(error, ConnectionResetError) or (isinstance(error, MCPError) and is_lost(error)):
         text = "it ended" if entry.transport == "stdio" else "it closed the connection"
     elif isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT:
         text = "no answer in time"

@@ -44,6 +44,8 @@ class News:
         self.tells = False
         self.changed = asyncio.Event()
         self._report = report
+        self._others: set[Literal["resources", "prompts"]] = set()  # kinds that have changed and are not reported yet
+        self._other_changed = asyncio.Event()
 
     async def on_message(self, message: IncomingMessage) -> None:
         """The callback of the SDK's client."""
@@ -51,9 +53,9 @@ class News:
             case ToolListChangedNotification():
                 self._tools()
             case PromptListChangedNotification():
-                self._report("prompts")
+                self._other("prompts")
             case ResourceListChangedNotification():
-                self._report("resources")
+                self._other("resources")
             case _:
                 pass
 
@@ -61,11 +63,16 @@ class News:
         self.tells = True
         self.changed.set()
 
+    def _other(self, kind: Literal["resources", "prompts"]) -> None:
+        self._others.add(kind)
+        self._other_changed.set()
+
     async def follow(self, client: Client, ended: asyncio.Event, refresh: Callable[[Client], Awaitable[None]]) -> None:
         """Until the connection has ended: listens, and reads the tools again when they have changed."""
         self.tells = False
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._refresh_when_changed, client, refresh)
+            tasks.start_soon(self._report_others)
             if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 tasks.start_soon(self._listen, client)
             await ended.wait()
@@ -77,6 +84,17 @@ class News:
             await asyncio.sleep(SETTLE_SECONDS)
             self.changed.clear()
             await refresh(client)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _report_others(self) -> None:
+        """Reports what else has changed: a storm of notifications is one change of each kind."""
+        while True:
+            await self._other_changed.wait()
+            await asyncio.sleep(SETTLE_SECONDS)
+            self._other_changed.clear()
+            kinds, self._others = sorted(self._others), set()
+            for kind in kinds:
+                self._report(kind)
             await asyncio.sleep(PAUSE_SECONDS)
 
     async def _listen(self, client: Client) -> None:
@@ -101,9 +119,9 @@ class News:
             case ToolsListChanged():
                 self._tools()
             case PromptsListChanged():
-                self._report("prompts")
+                self._other("prompts")
             case ResourcesListChanged():
-                self._report("resources")
+                self._other("resources")
             case _:
                 pass
 

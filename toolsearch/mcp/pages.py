@@ -16,6 +16,7 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
+from toolsearch.mcp.repairs import readable, sound_result
 from toolsearch.support.json_types import JsonObject
 
 __all__ = ["PAGE_KEY", "Streams", "Tap", "tapped"]
@@ -30,26 +31,38 @@ Streams: TypeAlias = "tuple[Any, Any]"  # what a transport of the SDK gives: one
 
 
 class Tap:
-    """What is seen of the messages of one connection: the answers to `tools/list`, and that the connection ended."""
+    """What is seen of the messages of one connection: the answers to `tools/list` and `tools/call`, and its end."""
 
     def __init__(self) -> None:
         self.ended = anyio.Event()
-        self._listings: dict[object, None] = {}
+        self._asked: dict[object, str] = {}  # by the id of a request, its method
+        self._is_legacy = False
 
     def sent(self, item: SessionMessage) -> None:
-        """Notes a request for a page."""
+        """Notes a request whose answer is looked at."""
         message = item.message
-        if isinstance(message, JSONRPCRequest) and message.method == "tools/list":
-            self._listings[message.id] = None
-            while len(self._listings) > _LONGEST_MEMORY:
-                del self._listings[next(iter(self._listings))]
+        if isinstance(message, JSONRPCRequest) and message.method in ("initialize", "tools/list", "tools/call"):
+            self._asked[message.id] = message.method
+            while len(self._asked) > _LONGEST_MEMORY:
+                del self._asked[next(iter(self._asked))]
 
     def received(self, item: Message) -> Message:
-        """The message, or the copy of a page in its place."""
+        """The message, mended where the client could not read it; in the place of a page, its copy."""
+        if isinstance(item, Exception):
+            mended = readable(item)
+            item = item if mended is None else SessionMessage(mended)
         message = item.message if isinstance(item, SessionMessage) else None
-        if isinstance(message, JSONRPCResponse) and message.id in self._listings:
-            del self._listings[message.id]
-            message.result = _accepted(message.result)
+        if not isinstance(message, JSONRPCResponse):
+            return item
+        match self._asked.pop(message.id, None):
+            case "initialize":
+                self._is_legacy = True
+            case "tools/list":
+                message.result = _accepted(message.result)
+            case "tools/call":
+                message.result = sound_result(message.result, is_legacy=self._is_legacy)
+            case _:
+                pass
         return item
 
 

@@ -48,7 +48,18 @@ Asked: TypeAlias = Mapping[str, object] | bool | None
 Ask: TypeAlias = Callable[[Question], Asked | Awaitable[Asked]]
 Elicit: TypeAlias = Callable[[ElicitRequestParams], Awaitable[ElicitResult]]
 
-_ELICIT: ContextVar[Elicit | None] = ContextVar("toolsearch_mcp_elicit", default=None)
+MOST_QUESTIONS = 20  # of one call; a server that asks on is not answered by a person any more
+
+
+@dataclass(eq=False, slots=True)
+class _OpenCall:
+    """A call that runs: who can be asked, and how often that was done."""
+
+    elicit: Elicit | None
+    asked: int = 0
+
+
+_CALL: ContextVar[_OpenCall | None] = ContextVar("toolsearch_mcp_call", default=None)
 
 
 class OpenCalls:
@@ -56,32 +67,36 @@ class OpenCalls:
 
     def __init__(self, server: str) -> None:
         self._server = server
-        self._open: dict[object, Elicit | None] = {}
+        self._open: set[_OpenCall] = set()
 
     def __len__(self) -> int:
         return len(self._open)
 
     def begin(self, elicit: Elicit | None) -> object:
         """Notes a call; its task and those it starts ask `elicit`. Returns what `end` takes."""
-        key = object()
-        self._open[key] = elicit
-        _ELICIT.set(elicit)
-        return key
+        call = _OpenCall(elicit)
+        self._open.add(call)
+        _CALL.set(call)
+        return call
 
     def end(self, key: object) -> None:
-        self._open.pop(key, None)
+        self._open = {call for call in self._open if call is not key}
 
     async def answer(self, context: ClientRequestContext, params: ElicitRequestParams) -> ElicitResult:
         """The callback of the SDK's client."""
-        elicit = _ELICIT.get()
-        if elicit is None:
-            able = [each for each in self._open.values() if each is not None]
-            elicit = able[0] if len(able) == 1 and len(self._open) == 1 else None
-        if elicit is None:
+        call = _CALL.get()
+        if (call is None or call.elicit is None) and len(self._open) == 1:
+            (call,) = self._open
+        if call is None or call.elicit is None:
             log.warning("server %r asked the user for input: it was declined, since nobody can be asked", self._server)
             return ElicitResult(action="decline")
+        call.asked += 1
+        if call.asked > MOST_QUESTIONS:
+            if call.asked == MOST_QUESTIONS + 1:
+                log.warning("server %r asks more than %d times in one call: declined", self._server, MOST_QUESTIONS)
+            return ElicitResult(action="decline")
         try:
-            return await elicit(params)
+            return await call.elicit(params)
         except asyncio.CancelledError:
             raise
         except Exception as error:

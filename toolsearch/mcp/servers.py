@@ -16,15 +16,15 @@ from mcp.shared.dispatcher import ProgressFnT
 from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, TypeAdapter
 
-from toolsearch import Caller, Catalog, SetupError, StateError, Tool, ToolContext, ToolResult
-from toolsearch.mcp.calls import CallOptions, call_tool, in_loop
+from toolsearch import Caller, Catalog, SetupError, StateError, Tool, ToolContext
+from toolsearch.mcp.calls import CallOptions, call_tool, failure, hiding, in_loop
 from toolsearch.mcp.config import Config, ConfigSource, ServerEntry, read_config
 from toolsearch.mcp.faults import CallFailed, ServerUnavailable
 from toolsearch.mcp.health import ServerHealth
 from toolsearch.mcp.links import LinkKey
 from toolsearch.mcp.loop_thread import LoopThread
 from toolsearch.mcp.processes import Groups
-from toolsearch.mcp.questions import NOBODY, Ask, Asking, Elicit
+from toolsearch.mcp.questions import Ask, Asking, Elicit
 from toolsearch.mcp.runner import Runner
 from toolsearch.mcp.supervisor import Host, Kind, Supervisor
 from toolsearch.support import checks
@@ -264,7 +264,8 @@ class Servers:
             elicit=in_loop(elicit, loop),
             repeatable=repeatable,
         )
-        return await self._hop(call_tool(supervisor, tool_name, arguments or {}, options))
+        result = await self._hop(call_tool(supervisor, tool_name, arguments or {}, options))
+        return hiding(result, self._config.without_secrets)
 
     async def request(
         self,
@@ -374,14 +375,10 @@ class Servers:
             repeatable=tool.repeatable,
         )
         try:
-            return await call_tool(self._supervisor(server), tool.name, arguments, options)
+            result = await call_tool(self._supervisor(server), tool.name, arguments, options)
+            return hiding(result, self._config.without_secrets)
         except (MCPError, CallFailed, ServerUnavailable) as error:
-            text = str(error)
-            if isinstance(error, MCPError):
-                nobody = "elicitation" in text.lower() and asked is None
-                text = NOBODY if nobody else f"the server {server!r} answered: {text}"
-            told = f"{tool.name!r} failed: {self._config.masked(text)}."
-            return ToolResult("", tool.name, "failed", told, error)
+            return failure(tool, error, self._config.masked, can_ask=asked is not None)
 
     def _progress_of(self, tool: Tool, context: ToolContext) -> ProgressFnT | None:
         told = self._progress

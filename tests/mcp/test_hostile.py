@@ -1,0 +1,146 @@
+"""What a hostile server can do to a program that calls it: floods, odd results, secrets and orders in errors."""
+
+import json
+import logging
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
+
+from tests.mcp.servers import SECRET, entry
+from tests.mcp.servers.hostile import ODD, ORDERS
+from toolsearch import Catalog, Session, ToolCall, ToolResult, ToolSearch
+from toolsearch.mcp import Servers
+from toolsearch.mcp.questions import MOST_QUESTIONS, Question
+
+FLOOD = 2_000
+
+
+class Attacked:
+    """A program with one hostile server: a session, and what was heard."""
+
+    def __init__(self) -> None:
+        self.asked: list[Question] = []
+        self.changes: Counter[str] = Counter()
+        hostile = {**entry("hostile", count=FLOOD), "env": {"API_KEY": SECRET}, "timeout": 20}
+        self.servers = Servers({"hostile": hostile}, ask=self.ask)
+        self.servers.on_change(lambda server, kind: self.changes.update([kind]))
+        self.servers.start()
+        search = ToolSearch(self.servers.catalog, index="keyword", run=self.servers.run, not_loaded="run")
+        self.session: Session = search.session()
+
+    def ask(self, question: Question) -> bool:
+        self.asked.append(question)
+        return True
+
+    def call(self, name: str, **arguments: object) -> ToolResult:
+        return self.session.handle(ToolCall("1", name, arguments))
+
+
+@pytest.fixture(scope="module")
+def attacked() -> Iterator[Attacked]:
+    program = Attacked()
+    begun = program.servers.health()["hostile"].since
+    yield program
+    assert program.servers.health()["hostile"].since == begun, "the connection was lost meanwhile"
+    program.servers.close()
+
+
+READ = {
+    "content-text": ("ok", "a text"),
+    "content-null": ("ok", "Done; the tool returned nothing."),
+    "content-missing": ("ok", '{"only": "this"}'),
+    "content-numbers": ("ok", "1\nnull\ntwo"),
+    "block-unknown": ("ok", '{"type": "hologram", "data": "x", "text": "seen"}'),
+    "block-no-text": ("ok", '{"type": "text"}'),
+    "image-no-data": ("ok", '{"type": "image", "mimeType": "image/png"}'),
+    "structured-list": ("ok", 'rows\n{"result": [1, 2]}'),
+    "error-text": ("failed", "no such file"),
+    "surrogates": ("ok", "half \ufffd a sign"),
+    "deep": ("ok", "deep\n" + '{"in": ' * 98 + '"<left out: it is nested too deeply>"' + "}" * 98),
+    "empty": ("ok", "Done; the tool returned nothing."),
+}
+
+
+@pytest.mark.parametrize("kind", READ)
+def test_an_odd_result_is_read_as_far_as_it_can_be(attacked: Attacked, kind: str) -> None:
+    result = attacked.call("odd", kind=kind)
+    assert (result.status, result.content) == READ[kind]
+
+
+@pytest.mark.parametrize("kind", sorted(ODD.keys() - READ.keys()))
+def test_an_answer_that_cannot_be_read_ends_the_wait_for_it(attacked: Attacked, kind: str) -> None:
+    """D13: a malformed answer never reached the waiting call, which hung until its time was over."""
+    result = attacked.call("odd", kind=kind)
+    assert result.status == "failed"
+    assert "the server sent an answer that cannot be read" in result.content
+
+
+def test_bytes_that_are_no_text_cost_their_signs_only(attacked: Attacked) -> None:
+    assert attacked.call("bytes").content == "caf\ufffd\ufffd is open"
+
+
+def test_of_two_answers_the_first_counts(attacked: Attacked) -> None:
+    assert attacked.call("twice").content == "first"
+    assert attacked.call("anything_else").status == "unknown"
+
+
+def test_an_error_of_the_usual_code_is_not_taken_for_a_lost_connection(attacked: Attacked) -> None:
+    """-32000 is the code of any error that a server makes up, and of a closed connection in the SDK."""
+    result = attacked.call("orders", how="protocol")
+    assert result.status == "failed"
+    assert f"the server 'hostile' answered: {ORDERS}"[:-1] in result.content  # named, so that it is not ours
+
+
+def test_an_endless_error_is_cut(attacked: Attacked) -> None:
+    assert len(attacked.call("orders", how="protocol", times=20_000).content) <= 20_000
+
+
+@pytest.mark.parametrize("how", ["protocol", "result"])
+def test_a_secret_of_ours_in_an_error_of_a_server_is_masked(attacked: Attacked, how: str) -> None:
+    result = attacked.call("leak", how=how)
+    assert result.status == "failed"
+    assert "401: the key [redacted] was refused" in result.content
+    assert SECRET not in repr(result)
+
+
+@pytest.mark.parametrize("kind", ["progress", "log", "tools", "resources", "prompts", "unknown", "answers"])
+def test_a_flood_delays_no_answer_and_is_told_once(attacked: Attacked, kind: str) -> None:
+    before = attacked.changes.copy()
+    assert attacked.call("flood", kind=kind).content == f"sent {FLOOD} of {kind}"
+    assert attacked.call("answers").status == "ok"
+    assert sum((attacked.changes - before).values()) <= 10
+
+
+def test_a_server_that_asks_on_and_on_is_declined(attacked: Attacked) -> None:
+    assert attacked.call("flood", kind="questions").status == "ok"
+    answers = Counter(json.loads(attacked.call("answers").content))
+    assert answers == {"accept": MOST_QUESTIONS, "decline": FLOOD - MOST_QUESTIONS}
+    assert len(attacked.asked) == MOST_QUESTIONS
+    assert {each.server for each in attacked.asked} == {"hostile"}
+
+
+def listed(caplog: pytest.LogCaptureFixture, server: dict[str, Any]) -> Catalog:
+    with caplog.at_level(logging.CRITICAL, "mcp"), Servers({"hostile": server}) as servers:
+        return servers.catalog
+
+
+def test_names_and_descriptions_that_confuse_are_cleaned_flagged_or_refused(caplog: pytest.LogCaptureFixture) -> None:
+    catalog = listed(caplog, entry("hostile", twins=True))
+    flags = {tool.name: tool.flags for tool in catalog if tool.flags}
+    assert flags["read_note"] == ("invisible-characters",)
+    assert len([tool for tool in catalog if tool.name == "read_note"]) == 1
+    assert catalog.get("hostile/notes%2F..%2F..%2Fetc") is not None
+    assert any("characters" in refused.reason for refused in catalog.quarantined)  # the name of 5,000 letters
+    names = [shown.name for shown in ToolSearch(catalog, index="keyword").session().tools()]
+    assert names.count("search_tools") == 1
+
+
+def test_a_huge_or_endless_schema_costs_its_own_tool_at_most(caplog: pytest.LogCaptureFixture) -> None:
+    catalog = listed(caplog, entry("hostile", huge=12))
+    assert catalog.get("hostile/flood") is not None
+    assert {refused.name for refused in catalog.quarantined} == {"wide"}
+    assert [tool.name for tool in catalog if tool.unchecked] == ["deep"]
