@@ -123,16 +123,20 @@ def test_a_server_that_asks_on_and_on_is_declined(attacked: Attacked) -> None:
     assert {each.server for each in attacked.asked} == {"hostile"}
 
 
-def listed(caplog: pytest.LogCaptureFixture, server: dict[str, Any]) -> Catalog:
+def listed(caplog: pytest.LogCaptureFixture, server: dict[str, Any]) -> tuple[Catalog, dict[str, Any]]:
+    """The tools of a server, and the definitions as it sent them."""
     with caplog.at_level(logging.CRITICAL, "mcp"), Servers({"hostile": server}) as servers:
-        return servers.catalog
+        return servers.catalog, {tool.name: servers.definition(tool) for tool in servers.catalog}
 
 
 def test_names_and_descriptions_that_confuse_are_cleaned_flagged_or_refused(caplog: pytest.LogCaptureFixture) -> None:
-    catalog = listed(caplog, entry("hostile", twins=True))
+    catalog, sent = listed(caplog, entry("hostile", twins=True))
     flags = {tool.name: tool.flags for tool in catalog if tool.flags}
     assert flags["read_note"] == ("invisible-characters",)
     assert len([tool for tool in catalog if tool.name == "read_note"]) == 1
+    pay = catalog["hostile/pay"]
+    assert (pay.description, pay.flags, sent["pay"]) == ("Pays.", (), {})  # not the text of the other `pay`
+    assert sent["flood"]["description"] == "Reads flood."
     assert catalog.get("hostile/notes%2F..%2F..%2Fetc") is not None
     assert any("characters" in refused.reason for refused in catalog.quarantined)  # the name of 5,000 letters
     names = [shown.name for shown in ToolSearch(catalog, index="keyword").session().tools()]
@@ -140,7 +144,7 @@ def test_names_and_descriptions_that_confuse_are_cleaned_flagged_or_refused(capl
 
 
 def test_a_huge_or_endless_schema_costs_its_own_tool_at_most(caplog: pytest.LogCaptureFixture) -> None:
-    catalog = listed(caplog, entry("hostile", huge=12))
+    catalog, _ = listed(caplog, entry("hostile", huge=12))
     assert catalog.get("hostile/flood") is not None
     assert {refused.name for refused in catalog.quarantined} == {"wide"}
     assert [tool.name for tool in catalog if tool.unchecked] == ["deep"]

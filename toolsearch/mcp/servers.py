@@ -229,9 +229,9 @@ class Servers:
                 log.exception("a listener of the servers failed")
 
     def definition(self, tool: Tool) -> Mapping[str, object]:
-        """The definition of a tool as its server sent it; empty for a tool of no server here."""
+        """The definition of a tool as its server sent it; empty if that is not known."""
         supervisor = self._supervisors.get(tool.server or "")
-        return supervisor.definitions.get(tool.name, {}) if supervisor is not None else {}
+        return supervisor.definition(tool) if supervisor is not None else {}
 
     # -- requests ------------------------------------------------------------------------------------------------
 

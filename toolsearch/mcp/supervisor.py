@@ -13,12 +13,12 @@ from typing import Literal, TypeAlias, TypeVar
 import anyio
 from mcp import Client
 
-from toolsearch import Catalog, SetupError
+from toolsearch import Catalog, SetupError, Tool
 from toolsearch.mcp.config import ServerEntry
 from toolsearch.mcp.faults import CallFailed, ServerUnavailable, is_lost, reason_of_failure
 from toolsearch.mcp.health import ServerHealth, State
 from toolsearch.mcp.links import IDLE_SECONDS, MOST_LINKS, Link, LinkKey, Links
-from toolsearch.mcp.listing import Listing, list_all
+from toolsearch.mcp.listing import Listing, is_of, list_all
 from toolsearch.mcp.news import News, roots_of
 from toolsearch.mcp.processes import Groups
 from toolsearch.mcp.questions import Elicit, OpenCalls
@@ -59,6 +59,7 @@ class Supervisor:
         self.news = News(lambda kind: host.report(entry.name, kind))
         self.client: Client | None = None  # of the server's own connection, while it is ready
         self.definitions: dict[str, Mapping[str, object]] = {}  # as the server sent them, by name
+        self._checked: dict[str, bool] = {}  # by the digest of a tool: whether its definition is the one it was made of
         self._handed: dict[str, object] = {}  # definitions that a search of the server's own gave
         self._listed: list[object] = []
         self._listing = asyncio.Lock()
@@ -199,7 +200,7 @@ class Supervisor:
         }
         self._handed = {name: each for name, each in self._handed.items() if name not in definitions}
         changed = listed != self._listed or self.client is None
-        self._listed, self.definitions = listed, definitions
+        self._listed, self.definitions, self._checked = listed, definitions, {}
         if changed:
             await in_thread(self._sync)
             self._host.report(self.entry.name, "tools")
@@ -212,6 +213,14 @@ class Supervisor:
         except SetupError as error:
             log.warning("server %r lists no usable tool: %s", name, error)
             catalog.sync([], server=name)
+
+    def definition(self, tool: Tool) -> Mapping[str, object]:
+        """What the server sent of a tool; empty if that is not known."""
+        if (sent := self.definitions.get(tool.name)) is None:
+            return {}
+        if tool.digest not in self._checked:
+            self._checked[tool.digest] = is_of(sent, tool, self.entry)
+        return sent if self._checked[tool.digest] else {}
 
     async def relist(self) -> None:
         """Reads the tools again now, if it is connected."""
