@@ -24,16 +24,17 @@ IDLE_SECONDS = 600.0
 class Link:
     """A connection that is opened by its task, and held until it ends or is closed. All in one event loop.
 
-    `used` is the loop's time at the end of the last call.
+    `used` is the loop's time at the end of the last call, `auth` what puts the login of the server on its requests.
     """
 
     def __init__(
-        self, server: str, opening: Callable[[OpenCalls], AbstractAsyncContextManager[Live]], seconds: float
+        self, server: str, opening: Callable[[Link], AbstractAsyncContextManager[Live]], seconds: float
     ) -> None:
         self.open_calls = OpenCalls(server)
         self.used = asyncio.get_running_loop().time()
         self.ended = asyncio.Event()
         self.error: BaseException | None = None
+        self.auth: object = None
         self._opening, self._seconds = opening, seconds
         self._opened = asyncio.Event()
         self._live: Live | None = None
@@ -43,7 +44,7 @@ class Link:
     async def _run(self) -> None:
         try:
             with self._scope, anyio.fail_after(self._seconds) as limit:
-                async with self._opening(self.open_calls) as live:
+                async with self._opening(self) as live:
                     limit.deadline = float("inf")
                     self._live = live
                     self._opened.set()
@@ -68,6 +69,12 @@ class Link:
     def is_usable(self) -> bool:
         """Whether it is open, or being opened."""
         return not self.ended.is_set() and (self._live is None or not self._live.ended.is_set())
+
+    @property
+    def login_problem(self) -> Exception | None:
+        """Why the server refuses its requests for want of a login; None if it does not."""
+        problem = getattr(self.auth, "problem", None)
+        return problem if isinstance(problem, Exception) else None
 
     async def close(self) -> None:
         """Ends the connection, and waits until its process and its sockets are gone."""

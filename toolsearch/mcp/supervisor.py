@@ -20,8 +20,9 @@ from toolsearch.mcp.health import ServerHealth, State
 from toolsearch.mcp.links import IDLE_SECONDS, MOST_LINKS, Link, LinkKey, Links
 from toolsearch.mcp.listing import Listing, is_of, list_all
 from toolsearch.mcp.news import News, roots_of
+from toolsearch.mcp.oauth import NeedsLogin, auth_for, login_stamp
 from toolsearch.mcp.processes import Groups
-from toolsearch.mcp.questions import Elicit, OpenCalls
+from toolsearch.mcp.questions import Elicit
 from toolsearch.mcp.transports import Callbacks, Live, connected
 from toolsearch.support.threads import in_thread
 
@@ -36,6 +37,7 @@ FIRST_DELAY, LONGEST_DELAY = 0.5, 60.0  # seconds before a connection is tried a
 STEADY_SECONDS = 10.0  # a connection that lived so long begins again with the first delay
 WAIT_SECONDS = 5.0  # how long a call waits for a server that was lost
 FRESH_SECONDS = 2.0  # a listing of a server that never tells of changes is that long good enough
+LOGIN_POLL_SECONDS = 2.0
 CONNECTING = "it is still connecting"
 
 
@@ -103,16 +105,28 @@ class Supervisor:
             self.client = None
             if self.health.is_ready:
                 delay = FIRST_DELAY if time.monotonic() - begun > STEADY_SECONDS else delay
-                log.warning("server %r was lost: %s; it is being connected again", self.entry.name, reason)
+                state, reason = "connecting", f"the connection was lost ({reason}), and is being made again"
             else:
                 self._failures += 1
-                if reason != self.health.reason:
-                    log.warning("server %r cannot be reached: %s", self.entry.name, reason)
+            if reason != self.health.reason:
+                log.warning("server %r: %s", self.entry.name, reason)
             self._set(state, reason)
-            await asyncio.sleep(FIRST_DELAY)
-            with anyio.move_on_after(delay - FIRST_DELAY):
-                await self._nudged.wait()
+            await self._pause(delay)
             delay = min(2 * delay, LONGEST_DELAY)
+
+    async def _pause(self, delay: float) -> None:
+        """Until it is time for another attempt, a call needs the server, or somebody has logged in to it."""
+        await asyncio.sleep(FIRST_DELAY)
+        with anyio.move_on_after(delay - FIRST_DELAY):
+            if self.health.state != "needs login":
+                await self._nudged.wait()
+            stamp = before = await in_thread(self._login)
+            while stamp == before:
+                await asyncio.sleep(LOGIN_POLL_SECONDS)
+                stamp = await in_thread(self._login)
+
+    def _login(self) -> object:
+        return login_stamp(self.entry, self.entry.name)
 
     async def _attempt(self) -> tuple[State, str]:
         """One connection from its beginning to its end. Returns the state after it, and why."""
@@ -135,23 +149,26 @@ class Supervisor:
         finally:
             self._link = None
             await link.close()
+        error = link.login_problem or error
         reason = reason_of_failure(error, self.entry, self._host.masked)
         words = "" if self.health.is_ready else self._last_words()
-        needs_login = type(error).__name__ == "NeedsLogin"
-        return "needs login" if needs_login else "failed", f"{reason} ({words})" if words else reason
+        return "needs login" if isinstance(error, NeedsLogin) else "failed", f"{reason} ({words})" if words else reason
 
     def _open_link(self, key: LinkKey | None) -> Link:
         headers = dict(key[1]) if key else {}
 
-        def opening(calls: OpenCalls) -> AbstractAsyncContextManager[Live]:
+        def opening(link: Link) -> AbstractAsyncContextManager[Live]:
+            named = any(name.lower() == "authorization" for name in headers)
+            link.auth = auth = None if named else auth_for(self.entry, self.entry.name)
             callbacks = Callbacks(
                 self.news.on_message if key is None else None,
-                calls.answer if self._host.can_ask else None,
+                link.open_calls.answer if self._host.can_ask else None,
                 roots_of(self.entry.root) if self.entry.root else None,
             )
             words = self._keep_words if key is None else lambda _: None
             return connected(
-                self.entry, callbacks, self._host.groups, self._host.masked, headers=headers, words=words,
+                self.entry, callbacks, self._host.groups, self._host.masked, headers=headers, auth=auth,
+ words=words,
                 mode=str(self.entry.options.get("protocol", "auto")),
             )  # fmt: skip
 
@@ -264,6 +281,8 @@ class Supervisor:
                     try:
                         return await self._on(link, send, elicit)
                     except Exception as error:
+                        if (problem := link.login_problem) is not None:
+                            raise ServerUnavailable(str(problem)) from error
                         if not (is_lost(error) or not link.is_usable):
                             raise
                         never_ran = str(error) == "Session terminated"
@@ -321,8 +340,8 @@ class Supervisor:
         if health.state == "disabled":
             return f"the server {name!r} is switched off in the configuration. Do without it"
         if health.state == "needs login":
-            return f"the server {name!r} needs a login: the user has to run `toolsearch login {name}`"
-        return f"the server {name!r} cannot be reached: {health.reason or 'it is connected again'}. Try again later"
+            return health.reason
+        return f"the server {name!r} cannot be reached now: {health.reason}. Try again later, or do without it"
 
     async def settled(self) -> None:
         """Waits until the first attempt is over."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import anyio
@@ -55,6 +53,7 @@ async def connected(
     masked: Callable[[str], str],
     *,
     headers: Mapping[str, str] | None = None,
+    auth: httpx2.Auth | None = None,
     mode: str = "auto",
     words: Callable[[Callable[[], str]], None] = lambda _: None,
 ) -> AsyncIterator[Live]:
@@ -67,7 +66,7 @@ async def connected(
         if entry.transport == "stdio":
             transport: Any = _stdio(entry, groups, masked, words)
         else:
-            transport = await _over_http(entry, {**entry.headers, **(headers or {})}, stack)
+            transport = await _over_http(entry, {**entry.headers, **(headers or {})}, auth, stack)
         client = Client(
             tapped(transport, tap),
             mode=mode,
@@ -104,17 +103,11 @@ async def _stdio(
                 groups.remove(group)
 
 
-async def _over_http(entry: ServerEntry, headers: Mapping[str, str], stack: AsyncExitStack) -> Any:
-    timeout = httpx2.Timeout(WRITE_SECONDS, read=READ_SECONDS)
-    auth = _auth_of(entry)
+async def _over_http(
+    entry: ServerEntry, headers: Mapping[str, str], auth: httpx2.Auth | None, stack: AsyncExitStack
+) -> Any:
     if entry.transport == "sse":
         return sse_client(entry.url, dict(headers), WRITE_SECONDS, READ_SECONDS, auth=auth)
+    timeout = httpx2.Timeout(WRITE_SECONDS, read=READ_SECONDS)
     client = httpx2.AsyncClient(headers=dict(headers), timeout=timeout, auth=auth)
     return streamable_http_client(entry.url, http_client=await stack.enter_async_context(client))
-
-
-def _auth_of(entry: ServerEntry) -> Any:
-    """The authorization of an entry, by `toolsearch.mcp.oauth`; None where the entry has headers of its own for it."""
-    if any(name.lower() == "authorization" for name in entry.headers) or find_spec("toolsearch.mcp.oauth") is None:
-        return None
-    return import_module("toolsearch.mcp.oauth").auth_for(entry, entry.name)
