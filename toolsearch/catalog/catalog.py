@@ -37,7 +37,8 @@ class Catalog:
 
     A definition that cannot be used is quarantined with the reason and never breaks the rest. The same tool added twice
     counts once. A different tool under an id already taken is a collision: `on_collision="quarantine"` keeps the first,
-    "replace" keeps the last, "error" raises `DefinitionError`.
+    "replace" keeps the last, "error" raises `DefinitionError`. With `qualified`, models see a server's tools as
+    `server__tool`, and no tool that comes later changes that; its own name leads to it too, while it is unique.
 
     Safe to share between threads. A change is made in one step: a look-up sees all of it or nothing. Listeners
     given to `subscribe` hear of every change; `version` counts the changes.
@@ -50,10 +51,11 @@ class Catalog:
         server: str | None = None,
         on_collision: Literal["quarantine", "replace", "error"] = "quarantine",
         trust: Iterable[str] = (),
+        qualified: bool = False,
     ) -> None:
         checks.choice("on_collision", on_collision, "quarantine", "replace", "error")
         checks.text("server", server, none=True)
-        self._current = CurrentRoster()
+        self._current = CurrentRoster(qualified=qualified)
         self._quarantine = Quarantine()
         self._notices = Notices()
         self._missing: dict[str, MissingServer] = {}

@@ -74,8 +74,8 @@ class CurrentRoster:
     while look-ups wait: so tools that are added one by one do not copy all those before them.
     """
 
-    def __init__(self) -> None:
-        self._roster = Roster()
+    def __init__(self, *, qualified: bool = False) -> None:
+        self._roster = Roster(qualified=qualified)
         self._is_taken = False
         # Held for moments only, and never while code of others runs.
         self._lock = threading.Lock()

@@ -22,13 +22,15 @@ __all__ = [
     "folded",
     "name_key",
     "provider_name",
+    "qualified_name",
     "spellings_of",
     "squashed",
     "tool_id",
     "without_program",
 ]
 
-LEGAL = re.compile(r"[A-Za-z0-9_-]{1,64}")  # what OpenAI and Anthropic both accept
+LONGEST_LEGAL = 64
+LEGAL = re.compile(rf"[A-Za-z0-9_-]{{1,{LONGEST_LEGAL}}}")  # what OpenAI and Anthropic both accept
 SIMILAR = 0.5  # share of common letters; a name with fewer is not offered for another
 SKETCH_BYTES = 64
 SKETCHED = 100  # names that are compared letter by letter: those whose sketches are the most alike
@@ -111,6 +113,23 @@ def provider_name(name: str, tool_id: str, server: str | None, *, shared: bool, 
     return f"{readable}_{hashlib.sha256(tool_id.encode()).hexdigest()[:digits]}"
 
 
+def qualified_name(name: str, tool_id: str, server: str, *, digits: int = 8) -> str:
+    """`server__name`, which no other tool that comes later can change: legal, a letter first, `__` once.
+
+    Where one of both had to be changed for that, or cut, it ends with a hash of the tool's id.
+    """
+    before, own = (re.sub("__+", "_", _legal(part)).strip("_") for part in (server, name))
+    plain = f"{before}__{own}"
+    is_letter = before[:1].isalpha()
+    if digits == 8 and is_letter and (before, own) == (server, name) and len(plain) <= LONGEST_LEGAL:
+        return plain
+    before = before if is_letter else f"s{before}"
+    most = LONGEST_LEGAL - 1 - digits
+    own = own[: most - 3].rstrip("_") or "tool"
+    before = before[: most - 2 - len(own)].rstrip("_-")
+    return f"{before}__{own}_{hashlib.sha256(tool_id.encode()).hexdigest()[:digits]}"
+
+
 def _legal(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9_-]+", "_", text).strip("_")
 
@@ -121,7 +140,9 @@ def spellings_of(name: str, tool_id: str, server: str | None) -> tuple[str, ...]
     if not server:
         return tuple(dict.fromkeys((tool_id, name, own)))
     shared = provider_name(name, tool_id, server, shared=True)
-    return tuple(dict.fromkeys((tool_id, name, own, shared, f"{server}/{name}", f"mcp__{server}__{name}")))
+    qualified = qualified_name(name, tool_id, server)
+    written = (f"{server}/{name}", f"{server}__{name}", f"mcp__{server}__{name}")
+    return tuple(dict.fromkeys((tool_id, name, own, shared, qualified, *written)))
 
 
 @dataclass(frozen=True, slots=True)

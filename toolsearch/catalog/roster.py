@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from types import MappingProxyType
 
-from toolsearch.catalog.names import Names, folded, provider_name, spellings_of
+from toolsearch.catalog.names import Names, folded, provider_name, qualified_name, spellings_of
 from toolsearch.catalog.sanitising import LOOK_ALIKE
 from toolsearch.catalog.tools import Tool
 
@@ -27,8 +27,11 @@ class Roster:
         tools: dict[str, Tool] | None = None,
         namesakes: dict[str, tuple[str, ...]] | None = None,
         names: Names | None = None,
+        *,
+        qualified: bool = False,
     ) -> None:
         self.version = version
+        self._qualified = qualified
         self._tools = {} if tools is None else tools
         self.tools: Mapping[str, Tool] = MappingProxyType(self._tools)
         self._namesakes = {} if namesakes is None else namesakes  # plain name -> ids
@@ -43,8 +46,8 @@ class Roster:
     def draft(self, *, copy: bool) -> Draft:
         """What becomes the next state. Without `copy` it takes this roster's contents over: nobody may have it then."""
         if not copy:
-            return Draft(self._tools, self._namesakes, self._names)
-        return Draft(dict(self._tools), dict(self._namesakes), self._names.copy())
+            return Draft(self._tools, self._namesakes, self._names, self._qualified)
+        return Draft(dict(self._tools), dict(self._namesakes), self._names.copy(), self._qualified)
 
     def get(self, tool_id: str) -> Tool | None:
         return self.tools.get(tool_id)
@@ -82,6 +85,10 @@ class Roster:
 
     def provider_name(self, tool: Tool, among: Collection[str] | None = None) -> str:
         """The name a model sees; see `Catalog.provider_name`."""
+        if self._qualified and tool.server:
+            name = qualified_name(tool.name, tool.id, tool.server)
+            taken = name != tool.name and name in self._namesakes
+            return qualified_name(tool.name, tool.id, tool.server, digits=32) if taken else name
         namesakes = [i for i in self._namesakes.get(tool.name, ()) if among is None or i in among]
         shared = len(namesakes) > 1 and tool.id != tool.name
         name = provider_name(tool.name, tool.id, tool.server, shared=shared)
@@ -97,6 +104,7 @@ class Draft:
     tools: dict[str, Tool]
     namesakes: dict[str, tuple[str, ...]]
     names: Names
+    qualified: bool = False
 
     def put(self, tool: Tool) -> None:
         """Adds a tool, or puts it in the place that `drop` has kept."""
@@ -134,7 +142,7 @@ class Draft:
 
     def roster(self, version: int) -> Roster:
         """The finished state."""
-        return Roster(version, self.tools, self.namesakes, self.names)
+        return Roster(version, self.tools, self.namesakes, self.names, qualified=self.qualified)
 
 
 def _look_alikes(tools: Sequence[Tool], fold: str) -> frozenset[str]:

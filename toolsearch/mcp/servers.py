@@ -80,7 +80,7 @@ class Servers:
         self._connect_seconds, self._call_seconds = connect_seconds, call_seconds
         self._headers, self._ask, self._progress = headers, ask, progress
         self._can_ask = can_ask or ask is not None
-        self.catalog = catalog if catalog is not None else Catalog()
+        self.catalog = catalog if catalog is not None else Catalog(qualified=True)
         self.run = Runner(self._run, self._wait, self._hop)
         self._thread: LoopThread | None = None
         self._groups = Groups()
