@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -14,9 +15,10 @@ from mcp_types import METHOD_NOT_FOUND, REQUEST_TIMEOUT
 from toolsearch import SetupError, ToolSearchError
 from toolsearch.mcp.config import ServerEntry
 
-__all__ = ["CallFailed", "ServerUnavailable", "is_lost", "leaf_of", "reason_of_failure"]
+__all__ = ["CallFailed", "ServerUnavailable", "is_forgotten", "is_lost", "leaf_of", "reason_of_failure"]
 
 REASON_CHARACTERS = 300
+_FORGOTTEN = re.compile(r"(?i)\bsession\b.{0,20}\b(?:not found|terminated|expired|unknown)\b|\bunknown session\b")
 
 
 class ServerUnavailable(ToolSearchError, ConnectionError):
@@ -50,12 +52,17 @@ def leaf_of(error: BaseException) -> BaseException:
     return error
 
 
+def is_forgotten(error: BaseException) -> bool:
+    """Whether a server over HTTP does not know the session any more, as after a restart: then the request did not run."""
+    return isinstance(error, MCPError) and _FORGOTTEN.search(error.message) is not None
+
+
 def is_lost(error: BaseException) -> bool:
     """Whether an error means that the connection is gone, rather than that the server refused something."""
     error = leaf_of(error)
     if isinstance(error, MCPError):
         # By its words: the code that the SDK gives it, -32000, is that of any error which a server makes up.
-        return error.message in ("Session terminated", "Connection closed") or error.message.startswith("SSE stream ")
+        return error.message == "Connection closed" or error.message.startswith("SSE stream ") or is_forgotten(error)
     return isinstance(
         error,
         anyio.ClosedResourceError | anyio.BrokenResourceError | anyio.EndOfStream | httpx2.TransportError | OSError,

@@ -15,7 +15,7 @@ from mcp import Client
 
 from toolsearch import Catalog, SetupError, Tool
 from toolsearch.mcp.config import ServerEntry
-from toolsearch.mcp.faults import CallFailed, ServerUnavailable, is_lost, reason_of_failure
+from toolsearch.mcp.faults import CallFailed, ServerUnavailable, is_forgotten, is_lost, reason_of_failure
 from toolsearch.mcp.health import ServerHealth, State
 from toolsearch.mcp.links import IDLE_SECONDS, MOST_LINKS, Link, LinkKey, Links
 from toolsearch.mcp.listing import Listing, is_of, list_all
@@ -285,7 +285,7 @@ class Supervisor:
                             raise ServerUnavailable(str(problem)) from error
                         if not (is_lost(error) or not link.is_usable):
                             raise
-                        never_ran = str(error) == "Session terminated"
+                        never_ran = is_forgotten(error)
                         await self._give_up(link, key)
                         if not (again and (repeatable or never_ran)):
                             reason = reason_of_failure(link.error or error, self.entry, self._host.masked)
