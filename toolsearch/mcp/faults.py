@@ -53,7 +53,7 @@ def leaf_of(error: BaseException) -> BaseException:
 
 
 def is_forgotten(error: BaseException) -> bool:
-    """Whether a server over HTTP does not know the session any more, as after a restart: then the request did not run."""
+    """Whether a server over HTTP knows the session no more, as after a restart: then the request did not run."""
     return isinstance(error, MCPError) and _FORGOTTEN.search(error.message) is not None
 
 
