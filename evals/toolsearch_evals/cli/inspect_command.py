@@ -12,11 +12,16 @@ from rich.console import Console
 from rich.text import Text
 
 from toolsearch import SetupError
+from toolsearch.cli.output import warn_of_unread
 from toolsearch.cli.tool_files import catalog_of
 from toolsearch.layers import private
-from toolsearch_evals.cli.options import check_folder_exists, error_console
+from toolsearch_evals.backends import check_notation
+from toolsearch_evals.cli.options import check_folder_exists, default_index, error_console, index_option
 from toolsearch_evals.cli.terminal import show
 from toolsearch_evals.inspection import Words, against_report, inspect_page, inspect_report, read_trace
+from toolsearch_evals.inspection.box import SearchBox
+from toolsearch_evals.inspection.live import LiveBox
+from toolsearch_evals.inspection.live_tools import live_tools
 from toolsearch_evals.reports.forms import as_json
 from toolsearch_evals.reports.report import Report, counted
 
@@ -38,8 +43,21 @@ _FILES = (
 
 
 def inspect(
-    files: Annotated[list[Path], typer.Argument(metavar="STORE|LOG...", help=_FILES)],
+    files: Annotated[list[Path] | None, typer.Argument(metavar="STORE|LOG...", help=_FILES, show_default=False)] = None,
     *,
+    live: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="FILE",
+            help="Instead: serve a search box over the servers of this mcp.json, or over the tools of this file, until "
+            "Ctrl-C. May be repeated.",
+            show_default="none",
+        ),
+    ] = None,
+    index: Annotated[list[str] | None, index_option("with --live: the one that `auto` opens here")] = None,
+    port: Annotated[
+        int, typer.Option(min=0, max=65_535, help="With --live: the port on loopback; 0 takes any that is free.")
+    ] = 0,
     against: Annotated[
         list[Path] | None,
         typer.Option(
@@ -79,7 +97,16 @@ def inspect(
     """Show what was recorded as one page: conversations as a timeline, searches in vain, tools of no use, cost.
 
     The page opens from the disk and loads nothing. What cannot be read of a file is counted and named.
+
+    With --live, try queries on tools instead, in a browser on this machine.
     """
+    if live:
+        if files or against:
+            raise SetupError("--live shows tools, not what was recorded: leave the files away")
+        _serve(live, index or [default_index()], port)
+        return
+    if not files:
+        raise SetupError("name what was recorded, such as journals.db, or pass --live mcp.json for a search box")
     words = Words(characters, private if redact else str, names_people=not redact)
     if against and tools:
         raise SetupError("--tools is for one trace: with --against, no table says which tools are never found")
@@ -89,6 +116,24 @@ def inspect(
     for trace in traces:
         if trace.damaged:
             error_console().print(Text(f"{trace.name}: not read: {counted(trace.damaged, 'place')}. {trace.told[0]}"))
+
+
+def _serve(files: list[str], indexes: list[str], port: int) -> None:
+    """Serves the search box until Ctrl-C."""
+    for name in indexes:
+        check_notation(name)
+    with live_tools(files) as (catalog, states):
+        warn_of_unread(catalog)
+        box = LiveBox(SearchBox(catalog, indexes), states, port=port)
+        for each in states():
+            if each["state"] != "ready":
+                error_console().print(Text(f"{each['name']}: {each['state']}, {each['reason']}"))
+        told = (
+            f"{counted(len(catalog), 'tool')} by {', '.join(indexes)}. Only this address opens the box; Ctrl-C ends it:"
+        )
+        Console().print(Text(told))
+        Console().print(Text(box.address), soft_wrap=True)
+        box.serve()
 
 
 def _print(report: Report, form: InspectForm, out: Path | None) -> None:

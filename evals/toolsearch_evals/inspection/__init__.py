@@ -5,6 +5,7 @@ turns      the facts of a journal as turns                          rounds  what
 gateway_turns    the log of a gateway as turns
 inspect_report   what a trace says                                  against   two traces side by side
 inspect_page     the page with its timeline
+box        what a query finds, by each index     live    a search box on loopback     live_tools   its tools
 """
 
 from toolsearch_evals.inspection.against import against_report
