@@ -42,57 +42,69 @@ _FILES = (
 )
 
 
+_FilesArgument = Annotated[list[Path] | None, typer.Argument(metavar="STORE|LOG...", help=_FILES, show_default=False)]
+_LiveOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="FILE",
+        help="Instead: serve a search box over the servers of this mcp.json, or over the tools of this file, until "
+        "Ctrl-C. May be repeated.",
+        show_default="none",
+    ),
+]
+_PortOption = Annotated[
+    int, typer.Option(min=0, max=65_535, help="With --live: the port on loopback; 0 takes any that is free.")
+]
+_AgainstOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        metavar="STORE|LOG", help="A second trace, to show both side by side; may be repeated.", show_default="none"
+    ),
+]
+_ToolsOption = Annotated[
+    list[str] | None,
+    typer.Option("--tools", metavar="FILE", help="The tools, to see which are never found.", show_default="none"),
+]
+_ConversationOption = Annotated[
+    list[str] | None,
+    typer.Option(metavar="ID", help="Only the conversation with this id; may be repeated.", show_default="all"),
+]
+_CharactersOption = Annotated[int, typer.Option(min=1, help="The most characters of each text.")]
+_RedactOption = Annotated[
+    bool,
+    typer.Option(
+        "--redact/--as-recorded",
+        help="Take e-mail addresses, long numbers, secrets and users out, or leave them as they were recorded.",
+    ),
+]
+_FormOption = Annotated[
+    InspectForm, typer.Option("--format", help="A page, its data as JSON, or its tables in the terminal.")
+]
+_OutOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        callback=check_folder_exists,
+        help="The file to write.",
+        show_default="inspect.html for a page, the standard output for JSON",
+    ),
+]
+
+
 def inspect(
-    files: Annotated[list[Path] | None, typer.Argument(metavar="STORE|LOG...", help=_FILES, show_default=False)] = None,
+    files: _FilesArgument = None,
     *,
-    live: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="FILE",
-            help="Instead: serve a search box over the servers of this mcp.json, or over the tools of this file, until "
-            "Ctrl-C. May be repeated.",
-            show_default="none",
-        ),
-    ] = None,
+    live: _LiveOption = None,
     index: Annotated[list[str] | None, index_option("with --live: the one that `auto` opens here")] = None,
-    port: Annotated[
-        int, typer.Option(min=0, max=65_535, help="With --live: the port on loopback; 0 takes any that is free.")
-    ] = 0,
-    against: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="STORE|LOG", help="A second trace, to show both side by side; may be repeated.", show_default="none"
-        ),
-    ] = None,
-    tools: Annotated[
-        list[str] | None,
-        typer.Option("--tools", metavar="FILE", help="The tools, to see which are never found.", show_default="none"),
-    ] = None,
-    conversation: Annotated[
-        list[str] | None,
-        typer.Option(metavar="ID", help="Only the conversation with this id; may be repeated.", show_default="all"),
-    ] = None,
-    characters: Annotated[int, typer.Option(min=1, help="The most characters of each text.")] = 600,
-    redact: Annotated[
-        bool,
-        typer.Option(
-            "--redact/--as-recorded",
-            help="Take e-mail addresses, long numbers, secrets and users out, or leave them as they were recorded.",
-        ),
-    ] = True,
-    form: Annotated[
-        InspectForm, typer.Option("--format", help="A page, its data as JSON, or its tables in the terminal.")
-    ] = InspectForm.html,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            metavar="FILE",
-            callback=check_folder_exists,
-            help="The file to write.",
-            show_default="inspect.html for a page, the standard output for JSON",
-        ),
-    ] = None,
+    port: _PortOption = 0,
+    against: _AgainstOption = None,
+    tools: _ToolsOption = None,
+    conversation: _ConversationOption = None,
+    characters: _CharactersOption = 600,
+    redact: _RedactOption = True,
+    form: _FormOption = InspectForm.html,
+    out: _OutOption = None,
 ) -> None:
     """Show what was recorded as one page: conversations as a timeline, searches in vain, tools of no use, cost.
 

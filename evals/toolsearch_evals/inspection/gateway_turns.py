@@ -14,7 +14,7 @@ from toolsearch_evals.recording.needs import needs_of
 
 __all__ = ["turn_of_log"]
 
-_KNOWN = ("at", "session", "kind")
+_KNOWN = ("at", "session", "client", "kind")
 
 
 def turn_of_log(log: Sequence[JsonObject], recorded: Sequence[RecordedTurn], words: Words) -> Turn:
@@ -33,7 +33,8 @@ def turn_of_log(log: Sequence[JsonObject], recorded: Sequence[RecordedTurn], wor
         else:
             step = _other(line, words)
         steps.append({**step, **_times(line, words)})
-    return turn_of(1, steps)
+    client = next((str(line["client"]) for line in log if line.get("client")), "")
+    return filled({"client": words.cut(client)}) | turn_of(1, steps)
 
 
 def _times(line: JsonObject, words: Words) -> Step:

@@ -261,7 +261,7 @@
     const made = make("details", "turn", make("summary", "", make("span", "said", `${turn.turn}. ${said}`), make("span", "chips", ...sums(turn))));
     const fill = () => {
       if (made.children.length > 1) return;
-      const about = [time(turn.at), turn.seconds ? seconds(turn.seconds) : "", turn.mode ? `mode ${turn.mode}` : "", turn.user ? `for ${turn.user}` : "", turn.ended || "not ended"].filter(Boolean).join(" · ");
+      const about = [time(turn.at), turn.seconds ? seconds(turn.seconds) : "", turn.mode ? `mode ${turn.mode}` : "", turn.user ? `for ${turn.user}` : "", turn.client ? `client ${turn.client}` : "", turn.ended || "not ended"].filter(Boolean).join(" · ");
       made.append(make("p", "soft small", about));
       if (!turn.steps.length) made.append(make("p", "note", "Its steps have no room on this page: pass --conversation."));
       const steps = make("ol", "steps");
@@ -282,7 +282,7 @@
     const first = group.of.find(Boolean);
     const read = total("input").map((each, at) => each + total("output")[at]);
     const made = make("details", "talk-of", make("summary", "",
-      make("b", "", group.id), make("span", "soft small", [time(first.at), group.of.map((each) => (each ? each.file : "–")).join(" | ")].filter(Boolean).join(" · ")),
+      make("b", "", group.id), make("span", "soft small", [time(first.at), first.turns.length && first.turns[0].client ? `client ${first.turns[0].client}` : "", group.of.map((each) => (each ? each.file : "–")).join(" | ")].filter(Boolean).join(" · ")),
       make("span", "chips",
         chip(rows.length === group.rows.length ? counted(group.rows.length, "turn") : `${rows.length} of ${counted(group.rows.length, "turn")}`),
         chip(told(steps("search"), "search", "searches")), chip(told(steps("call"), "call", "calls")),

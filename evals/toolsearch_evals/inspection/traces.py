@@ -72,11 +72,11 @@ def read_trace(files: Sequence[Path], words: Words, only: Sequence[str] = ()) ->
     there: dict[str, None] = {}
     read = []
     for found in read_recorded(files, trace.note_damage):
-        there[found.conversation] = None
-        if not only or found.conversation in only:
+        there[found.conversation or "gateway"] = None
+        if not only or (found.conversation or "gateway") in only:
             read.append(found)
     known = reports_cache(fact for each in read for fact in each.facts)
-    ids = _shown_ids([each.conversation for each in read], words)
+    ids = _shown_ids([each.conversation or "gateway" for each in read], words)
     for each, shown in zip(read, ids, strict=True):
         made = [*_turns(each, words, known, trace.note_damage)]
         recorded = [replace(of, conversation=shown) for _, of in made if of is not None]
@@ -111,7 +111,7 @@ def _shown_ids(ids: Iterable[str], words: Words) -> list[str]:
     times: Counter[str] = Counter()
     shown = []
     for each in ids:
-        text = words.cut(each) or "(no id)"
+        text = words.cut(each)
         times[text] += 1
         shown.append(text if times[text] == 1 else f"{text} ({times[text]})")
     return shown

@@ -132,14 +132,14 @@ def test_lines_of_record_give_the_same_searches_calls_and_sums(store: Path) -> N
 
 
 LOG = [
-    {"at": 1.5, "session": "s1", "kind": "opened", "client": "desk", "token": "sk-abcdefghijklmnop1234"},
+    {"at": 1.5, "session": "s1", "kind": "opened", "client": "desk 1.2", "token": "sk-abcdefghijklmnop1234"},
     {"at": 2.0, "session": "s1", "kind": "search", "queries": ["send a mail"], "loaded": ["post__send_mail"],
      "named": ["post__find_mail"], "verdicts": ["found"], "confidence": {"post__send_mail": 0.9}, "tokens": 40},
     {"at": 2.5, "session": "s2", "kind": "search", "queries": ["paint"], "verdicts": ["none"]},
     {"at": 3.0, "session": "s1", "kind": "call", "tool": "post__send_mail", "status": "ok", "seconds": 0.25},
     {"at": 4.0, "session": "s1", "kind": "call", "tool": "post__send_mail", "status": "failed", "error": "no such box"},
     {"at": 5.0, "session": "s1", "kind": "held", "tool": "post__find_mail", "reason": "its definition changed"},
-    {"at": 6.0, "kind": "health", "server": "sql", "state": "failed"},
+    {"at": 6.0, "session": "", "client": "", "kind": "health", "server": "sql", "state": "failed"},
 ]  # fmt: skip
 
 
@@ -150,13 +150,14 @@ def test_the_log_of_a_gateway_is_read_and_unknown_kinds_of_lines_are_shown(tmp_p
     first = conversations(trace)["s1"]
     assert [step["kind"] for step in first.turns[0]["steps"]] == ["log", "search", "call", "call", "log"]
     opened, search, call, failed, held = first.turns[0]["steps"]
+    assert first.turns[0]["client"] == "desk 1.2"
     assert opened["word"] == "opened"
     assert "sk-abc" not in json.dumps(first.turns)
     assert search["led_to"] == ["post__send_mail"]
     assert (call["status"], call["seconds"]) == ("ok", 0.25)
     assert (failed["status"], failed["error"]) == ("failed", "no such box")
     assert "its definition changed" in held["text"]
-    assert {"s1", "s2", "(no id)"} == set(conversations(trace))
+    assert {"s1", "s2", "gateway"} == set(conversations(trace))
     assert [row["query"] for row in inspect_report(trace).tables[0].rows] == ["paint"]
 
 
