@@ -12,7 +12,7 @@ from pathlib import Path
 
 from toolsearch.errors import SetupError
 
-__all__ = ["make_private_folder", "read_private", "state_folder", "write_private"]
+__all__ = ["config_folder", "make_private_folder", "read_private", "state_folder", "write_private"]
 
 _POSIX = os.name == "posix"
 
@@ -27,21 +27,46 @@ def state_folder(environ: Mapping[str, str] | None = None, home: Path | None = N
     platform = platform or sys.platform
     if own := environ.get("TOOLSEARCH_STATE"):
         return Path(own).expanduser()
-    try:
-        home = home or Path.home()
-    except RuntimeError:
-        raise SetupError("this user has no home folder: set TOOLSEARCH_STATE to a folder") from None
+    home = home or _home("TOOLSEARCH_STATE")
     if platform == "win32":
         local = environ.get("LOCALAPPDATA")
         return (Path(local) if local else home / "AppData" / "Local") / "toolsearch" / "State"
     if platform == "darwin":
         return home / "Library" / "Application Support" / "toolsearch"
-    state = environ.get("XDG_STATE_HOME", "")  # by the standard a relative one is ignored
-    return (Path(state) if Path(state).is_absolute() else home / ".local" / "state") / "toolsearch"
+    return _xdg(environ, "XDG_STATE_HOME", home / ".local" / "state") / "toolsearch"
+
+
+def config_folder(environ: Mapping[str, str] | None = None, home: Path | None = None, platform: str = "") -> Path:
+    """Where this platform keeps what a user has set: a folder below XDG_CONFIG_HOME or ~/.config, ~/Library/Application
+    Support, or APPDATA. It is not made.
+
+    Raises `SetupError` if the user has no home folder.
+    """
+    environ = os.environ if environ is None else environ
+    platform = platform or sys.platform
+    home = home or _home("XDG_CONFIG_HOME")
+    if platform == "win32":
+        roaming = environ.get("APPDATA")
+        return (Path(roaming) if roaming else home / "AppData" / "Roaming") / "toolsearch"
+    if platform == "darwin":
+        return home / "Library" / "Application Support" / "toolsearch"
+    return _xdg(environ, "XDG_CONFIG_HOME", home / ".config") / "toolsearch"
+
+
+def _home(variable: str) -> Path:
+    try:
+        return Path.home()
+    except RuntimeError:
+        raise SetupError(f"this user has no home folder: set {variable} to a folder") from None
+
+
+def _xdg(environ: Mapping[str, str], variable: str, otherwise: Path) -> Path:
+    chosen = Path(environ.get(variable, ""))
+    return chosen if chosen.is_absolute() else otherwise  # by the standard a relative one is ignored
 
 
 def make_private_folder(folder: Path) -> None:
-    """Makes a folder, and those above it, that only its owner may look into; one that others may look into is closed.
+    """Makes a folder that only its owner may look into; if it is there, it is closed to others.
 
     Raises `SetupError` if it is a symbolic link, another user's, or cannot be made.
     """
@@ -80,8 +105,8 @@ def read_private(path: Path) -> bytes | None:
         return file.read()
 
 
-def write_private(path: Path, data: bytes) -> None:
-    """Puts a file with the mode 0600 in the place of the one there, or leaves that one as it is.
+def write_private(path: Path, data: bytes, mode: int = 0o600) -> None:
+    """Puts a file, for its owner alone unless another `mode` is given, in the place of the one there, or leaves that.
 
     Raises `SetupError` if it cannot be written, or if a symbolic link is in its place.
     """
@@ -92,6 +117,8 @@ def write_private(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(os.open(draft, flags, 0o600), "wb") as file:
             file.write(data)
+            if _POSIX and mode != 0o600:
+                os.fchmod(file.fileno(), mode)
             file.flush()
             os.fsync(file.fileno())
         draft.replace(path)
