@@ -9,6 +9,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
+pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
+
 from tests.mcp.oauth_servers import SCOPE, Protected, browse, protected_server
 from toolsearch import SetupError
 from toolsearch.mcp.oauth import NeedsLogin, auth_for

@@ -12,6 +12,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
+pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
+
 from tests.mcp.oauth_servers import Protected, protected_server
 from toolsearch import SetupError
 from toolsearch.mcp.oauth import NeedsLogin, RenewalFailed, ServerAuth, auth_for, login_stamp

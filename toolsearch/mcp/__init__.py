@@ -16,6 +16,7 @@ Connecting, with the SDK: the extra `mcp`
 Around them, packages
     guards          policy, pins, and pages of long results
     oauth           logins to servers that ask for one
+    clients         the clients that can be put behind the gateway
     commands        serve, login, pin, connect
 """
 
