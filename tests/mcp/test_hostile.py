@@ -4,16 +4,24 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from typing import Any
 
 import pytest
 
 pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 
+from mcp.shared.exceptions import MCPError
+
 from tests.mcp.servers import SECRET, entry
+from tests.mcp.servers.by_hand import initialized, said, tool
 from tests.mcp.servers.hostile import ODD, ORDERS
 from toolsearch import Catalog, Session, ToolCall, ToolResult, ToolSearch
 from toolsearch.mcp import Servers
+from toolsearch.mcp.config import ServerEntry
+from toolsearch.mcp.faults import is_forgotten, is_lost
 from toolsearch.mcp.questions import MOST_QUESTIONS, Question
 
 FLOOD = 2_000
@@ -95,6 +103,26 @@ def test_an_error_of_the_usual_code_is_not_taken_for_a_lost_connection(attacked:
     assert f"the server 'hostile' answered: {ORDERS}"[:-1] in result.content  # named, so that it is not ours
 
 
+@pytest.mark.parametrize(
+    ("message", "forgotten"),
+    [
+        ("Session terminated", True),
+        ("Not Found: Session has been terminated", True),
+        ("Unknown session.", True),
+        ("session ID not found", True),
+        ("Your session at the bank has expired: log in", False),
+        ("The browser session was terminated by the user", False),
+        ("No session not found", False),
+    ],
+)
+def test_only_the_words_of_a_transport_mean_that_a_call_did_not_run(message: str, forgotten: bool) -> None:
+    """Such a call is sent again: the error of a tool must not make an action run twice."""
+    error, http = MCPError(-32000, message), ServerEntry("h", "http", url="http://localhost/mcp")
+    assert is_forgotten(error, http) is forgotten
+    assert is_lost(error, http) is forgotten
+    assert not is_lost(error, ServerEntry("s", "stdio", command="s"))
+
+
 def test_an_endless_error_is_cut(attacked: Attacked) -> None:
     assert len(attacked.call("orders", how="protocol", times=20_000).content) <= 20_000
 
@@ -105,6 +133,69 @@ def test_a_secret_of_ours_in_an_error_of_a_server_is_masked(attacked: Attacked, 
     assert result.status == "failed"
     assert "401: the key [redacted] was refused" in result.content
     assert SECRET not in repr(result)
+
+
+class Streams(BaseHTTPRequestHandler):
+    """Answers with events, each request on a stream of its own; a call gets as many megabytes as it asks for."""
+
+    def do_POST(self) -> None:
+        request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        method, params = request["method"], request.get("params") or {}
+        if "id" not in request:
+            self.answer(202, b"")
+        elif method == "initialize":
+            self.event(request, initialized("streams"))
+        elif method == "tools/list":
+            self.event(request, {"tools": [tool("mega") | {"inputSchema": {"type": "object"}}]})
+        elif method == "tools/call":
+            self.event(request, said("m" * 1_000_000 * params["arguments"]["size"]))
+        else:
+            self.answer(404, b"")
+
+    def do_GET(self) -> None:
+        self.answer(405, b"")
+
+    def do_DELETE(self) -> None:
+        self.answer(405, b"")
+
+    def event(self, request: dict[str, Any], result: dict[str, Any]) -> None:
+        message = json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        self.answer(200, f"data: {message}\n\n".encode())
+
+    def answer(self, status: int, body: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        with suppress(OSError):  # the client has enough
+            self.wfile.write(body)
+
+    def log_message(self, *args: Any) -> None:
+        """Says nothing."""
+
+
+def test_an_answer_that_the_client_gives_up_for_its_size_costs_no_other_call() -> None:
+    """An event of more than a mebibyte is more than the SDK reads; the connection is not to be given up with it."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), Streams) as serving:
+        Thread(target=serving.serve_forever, daemon=True).start()
+        url = f"http://127.0.0.1:{serving.server_port}/mcp"
+        with Servers({"streams": {"url": url, "toolsearch": {"protocol": "legacy"}}}) as servers:
+            begun = servers.health()["streams"].since
+            search = ToolSearch(servers.catalog, index="keyword", run=servers.run, not_loaded="run")
+            call = search.session().handle
+            large = call(ToolCall("1", "mega", {"size": 2}))
+            assert (large.status, "exceeded the 1048576 byte limit" in large.content) == ("failed", True)
+            assert call(ToolCall("2", "mega", {"size": 0})).status == "ok"
+            assert servers.health()["streams"].since == begun
+        serving.shutdown()
+
+
+def test_a_server_that_writes_to_stdout_is_named_once_and_masked(caplog: pytest.LogCaptureFixture) -> None:
+    noisy = {**entry("raw", noise="text"), "env": {"API_KEY": "Server is running"}}
+    with Servers({"noisy": noisy}) as servers:
+        assert servers.health()["noisy"].is_ready
+    told = [record.getMessage() for record in caplog.records if record.name.startswith(("mcp", "toolsearch.mcp"))]
+    assert told == ["server 'noisy' writes what is no message of MCP, such as '[redacted] on stdio'; it is ignored"]
 
 
 @pytest.mark.parametrize("kind", ["progress", "log", "tools", "resources", "prompts", "unknown", "answers"])

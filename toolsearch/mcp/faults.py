@@ -18,7 +18,13 @@ from toolsearch.mcp.config import ServerEntry
 __all__ = ["CallFailed", "ServerUnavailable", "is_forgotten", "is_lost", "leaf_of", "reason_of_failure"]
 
 REASON_CHARACTERS = 300
-_FORGOTTEN = re.compile(r"(?i)\bsession\b.{0,20}\b(?:not found|terminated|expired|unknown)\b|\bunknown session\b")
+_TOO_LARGE = "byte limit."  # of one answer: the SDK gives that one up, and the connection goes on
+# The whole message, so that no tool is run twice that says "your session at the bank has expired".
+_FORGOTTEN = re.compile(
+    r"(?:not found: )?(?:(?:invalid|unknown) session(?: id)?"
+    r"|session(?: id)?(?: has been| has| was| is)? (?:not found|terminated|expired|unknown|invalid))\.?",
+    re.IGNORECASE,
+)
 
 
 class ServerUnavailable(ToolSearchError, ConnectionError):
@@ -52,17 +58,20 @@ def leaf_of(error: BaseException) -> BaseException:
     return error
 
 
-def is_forgotten(error: BaseException) -> bool:
+def is_forgotten(error: BaseException, entry: ServerEntry) -> bool:
     """Whether a server over HTTP knows the session no more, as after a restart: then the request did not run."""
-    return isinstance(error, MCPError) and _FORGOTTEN.search(error.message) is not None
+    if entry.transport == "stdio" or not isinstance(error, MCPError):
+        return False
+    return _FORGOTTEN.fullmatch(error.message.strip()) is not None
 
 
-def is_lost(error: BaseException) -> bool:
+def is_lost(error: BaseException, entry: ServerEntry) -> bool:
     """Whether an error means that the connection is gone, rather than that the server refused something."""
     error = leaf_of(error)
     if isinstance(error, MCPError):
         # By its words: the code that the SDK gives it, -32000, is that of any error which a server makes up.
-        return error.message == "Connection closed" or error.message.startswith("SSE stream ") or is_forgotten(error)
+        broke = error.message.startswith("SSE stream ") and not error.message.endswith(_TOO_LARGE)
+        return broke or error.message == "Connection closed" or is_forgotten(error, entry)
     return isinstance(
         error,
         anyio.ClosedResourceError | anyio.BrokenResourceError | anyio.EndOfStream | httpx2.TransportError | OSError,
@@ -74,7 +83,7 @@ def reason_of_failure(error: BaseException, entry: ServerEntry, masked: Callable
     error = leaf_of(error)
     if isinstance(error, SetupError):
         text = str(error)
-    elif isinstance(error, ConnectionResetError) or (isinstance(error, MCPError) and is_lost(error)):
+    elif isinstance(error, ConnectionResetError) or (isinstance(error, MCPError) and is_lost(error, entry)):
         text = "it ended" if entry.transport == "stdio" else "it closed the connection"
     elif isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT:
         text = "no answer in time"

@@ -7,7 +7,7 @@ result that does not fit them, and a result that is not perfect is better than n
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -16,7 +16,7 @@ import anyio
 from mcp.shared.message import SessionMessage
 from mcp_types import JSONRPCRequest, JSONRPCResponse
 
-from toolsearch.mcp.repairs import readable, sound_result
+from toolsearch.mcp.repairs import line_of, readable, sound_result
 from toolsearch.support.json_types import JsonObject
 
 __all__ = ["PAGE_KEY", "Streams", "Tap", "tapped"]
@@ -31,10 +31,14 @@ Streams: TypeAlias = "tuple[Any, Any]"  # what a transport of the SDK gives: one
 
 
 class Tap:
-    """What is seen of the messages of one connection: the answers to `tools/list` and `tools/call`, and its end."""
+    """What is seen of the messages of one connection: the answers to `tools/list` and `tools/call`, and its end.
 
-    def __init__(self) -> None:
+    `on_noise` is told the first line that is no message.
+    """
+
+    def __init__(self, on_noise: Callable[[str], object]) -> None:
         self.ended = anyio.Event()
+        self._on_noise: Callable[[str], object] | None = on_noise
         self._asked: dict[object, str] = {}  # by the id of a request, its method
         self._is_legacy = False
 
@@ -50,7 +54,11 @@ class Tap:
         """The message, mended where the client could not read it; in the place of a page, its copy."""
         if isinstance(item, Exception):
             mended = readable(item)
-            item = item if mended is None else SessionMessage(mended)
+            if mended is not None:
+                item = SessionMessage(mended)
+            elif self._on_noise is not None and (line := line_of(item)):
+                self._on_noise(line)
+                self._on_noise = None
         message = item.message if isinstance(item, SessionMessage) else None
         if not isinstance(message, JSONRPCResponse):
             return item

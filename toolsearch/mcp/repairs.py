@@ -24,7 +24,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from toolsearch.support.text import clean_json
 
-__all__ = ["readable", "sound_result"]
+__all__ = ["line_of", "readable", "sound_result"]
 
 DEEPEST = 100  # levels of a message; the SDK's parser stops at about twice that
 LEFT_OUT = "<left out: it is nested too deeply>"
@@ -54,6 +54,12 @@ def readable(error: Exception) -> JSONRPCMessage | None:
         return jsonrpc_message_adapter.validate_python(clean_json(_pruned(message, DEEPEST)), by_name=False)
     except (ValueError, RecursionError):
         return _unreadable(message["id"]) if answers else None
+
+
+def line_of(error: Exception) -> str:
+    """The line that the SDK could not read; empty if the error is of something else."""
+    sent = _sent(error)
+    return sent if isinstance(sent, str) else ""
 
 
 def _pruned(value: Any, levels: int) -> Any:

@@ -26,6 +26,7 @@ from toolsearch.mcp.loop_thread import LoopThread
 from toolsearch.mcp.processes import Groups
 from toolsearch.mcp.questions import Ask, Asking, Elicit
 from toolsearch.mcp.runner import Runner
+from toolsearch.mcp.sdk_logs import THREAD
 from toolsearch.mcp.supervisor import Host, Kind, Supervisor
 from toolsearch.support import checks
 from toolsearch.support.threads import in_thread
@@ -126,7 +127,7 @@ class Servers:
     def _begin(self) -> LoopThread:
         if self._thread is not None:
             raise StateError("these servers have been started already")
-        self._thread = LoopThread("toolsearch-mcp")
+        self._thread = LoopThread(THREAD)
         return self._thread
 
     async def _begun(self, _: LoopThread) -> None:

@@ -283,9 +283,9 @@ class Supervisor:
                     except Exception as error:
                         if (problem := link.login_problem) is not None:
                             raise ServerUnavailable(str(problem)) from error
-                        if not (is_lost(error) or not link.is_usable):
+                        if not (is_lost(error, self.entry) or not link.is_usable):
                             raise
-                        never_ran = is_forgotten(error)
+                        never_ran = is_forgotten(error, self.entry)
                         await self._give_up(link, key)
                         if not (again and (repeatable or never_ran)):
                             reason = reason_of_failure(link.error or error, self.entry, self._host.masked)

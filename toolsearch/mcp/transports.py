@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -20,9 +21,15 @@ from toolsearch import __version__
 from toolsearch.mcp.config import ServerEntry
 from toolsearch.mcp.pages import Streams, Tap, tapped
 from toolsearch.mcp.processes import HAS_GROUPS, ErrorOutput, Groups, end_group, parameters_of
+from toolsearch.mcp.sdk_logs import quieten
+from toolsearch.support.redaction import excerpt
 
 __all__ = ["Callbacks", "Live", "connected"]
 
+log = logging.getLogger("toolsearch.mcp")
+quieten()
+
+NOISE_CHARACTERS = 80
 WRITE_SECONDS = 30.0  # for a connection to be made, and for a request to be written
 READ_SECONDS = 3_600.0  # between two pieces of an answer: a whole operation has a limit of its own
 
@@ -61,7 +68,14 @@ async def connected(
 
     `words` is given a function that tells the server's last words on stderr, also if no connection comes about.
     """
-    tap = Tap()
+
+    def on_noise(line: str) -> None:
+        log.warning(
+            "server %r writes what is no message of MCP, such as %r; it is ignored",
+            entry.name, excerpt(line.strip(), NOISE_CHARACTERS, masked),
+        )  # fmt: skip
+
+    tap = Tap(on_noise)
     async with AsyncExitStack() as stack:
         if entry.transport == "stdio":
             transport: Any = _stdio(entry, groups, masked, words)
