@@ -55,15 +55,15 @@ class SearchBox:
             search.end_session(session.id)
         data = result.data if isinstance(result.data, Mapping) else {}
         loaded = [self.catalog[i] for i in data.get("loaded", ()) if i in self.catalog]
-        tools = [{"id": tool.id, "tokens": self._tokens_of(tool)} for tool in loaded]
+        tokens = [self._tokens_of(tool) for tool in loaded]
         found = {key: value for key, value in hits_as_json(hits, self.catalog).items() if key in _SHOWN}
         return {
             **found,
             "index": name,
             "seconds": seconds,
             "problem": hits.problem,
-            "loaded": tools,
-            "loaded_tokens": sum(each["tokens"] for each in tools),
+            "loaded": [{"id": tool.id, "tokens": each} for tool, each in zip(loaded, tokens, strict=True)],
+            "loaded_tokens": sum(tokens),
             "named": list(data.get("named", ())),
             "answer": result.content,
             "answer_tokens": self._meter.count(result.content),

@@ -129,7 +129,7 @@ def _lost_table(conversations: Iterable[Conversation]) -> Iterable[ReportTable]:
     for step in _rounds(conversations):
         if step.get("lost"):
             groups[step.get("why") or "not known"].append(step)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "why": why,
             "requests": len(of),
