@@ -182,6 +182,22 @@ def test_a_key_of_another_session_opens_nothing(key: object) -> None:
     assert "secret" not in json.dumps(mine.page(key))
 
 
+def test_sessions_share_a_room_and_open_nothing_of_each_other() -> None:
+    """Memory stays flat, however many sessions are opened and left."""
+    room = ResultPages(500, most_bytes=50_000)
+    ana, ben = room.for_session("ana"), room.for_session("ben")
+    _, first = ana.cut({"content": [text("a" * 20_000)]})
+    _, second = ben.cut({"content": [text("b" * 20_000)]})
+    assert ben.page(first)["isError"] is True
+    assert ana.page(first)["isError"] is False
+    assert (len(ana), len(ben), len(room)) == (1, 1, 0)
+    ben.cut({"content": [text("b" * 20_000)]})
+    assert (len(ana), len(ben)) == (0, 2)  # the oldest made room
+    ben.clear()
+    assert ben.page(second)["isError"] is True
+    assert ana.cut({"content": [text("a" * 40_000)]})[1] is not None
+
+
 def test_a_budget_too_small_for_a_note_is_refused() -> None:
     with pytest.raises(SetupError, match="budget_tokens must be a whole number of at least 500"):
         ResultPages(10)

@@ -12,6 +12,7 @@ import secrets
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -113,19 +114,58 @@ class _Kept:
     characters: int
 
 
+class _Store:
+    """The results of all sessions, by their owner and key; the oldest leave first. Safe for threads."""
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most, self._weight = most_bytes, 0
+        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def put(self, owner: str, kept: _Kept) -> str | None:
+        """The key of what is kept now; None for what is too large."""
+        if kept.weight > self._most:
+            return None
+        key = secrets.token_hex(6)
+        with self._lock:
+            self._kept[owner, key] = kept
+            self._weight += kept.weight
+            while self._weight > self._most:
+                _, gone = self._kept.popitem(last=False)
+                self._weight -= gone.weight
+        return key
+
+    def get(self, owner: str, key: str) -> _Kept | None:
+        with self._lock:
+            return self._kept.get((owner, key))
+
+    def clear(self, owner: str) -> None:
+        with self._lock:
+            for each in [each for each in self._kept if each[0] == owner]:
+                self._weight -= self._kept.pop(each).weight
+
+    def count(self, owner: str) -> int:
+        with self._lock:
+            return sum(each[0] == owner for each in self._kept)
+
+
 class ResultPages:
     """The long results of one session, each under a key that cannot be guessed. Safe for threads.
 
-    A result of more than `budget_tokens`, by `estimated_tokens`, is cut. Results are kept up to `most_bytes` together;
-    the oldest leave first.
+    A result of more than `budget_tokens`, by `estimated_tokens`, is cut. Results are kept up to `most_bytes` together,
+    also those of the sessions that `for_session` makes of this one; the oldest leave first.
     """
 
-    def __init__(self, budget_tokens: int = 10_000, *, most_bytes: int = 24_000_000) -> None:
+    def __init__(self, budget_tokens: int = 10_000, *, most_bytes: int = 64_000_000) -> None:
         checks.whole("budget_tokens", budget_tokens, LEAST_TOKENS)
         checks.whole("most_bytes", most_bytes)
-        self._budget, self._most = budget_tokens, most_bytes
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
-        self._lock = threading.Lock()
+        self._budget, self._owner, self._store = budget_tokens, "", _Store(most_bytes)
+
+    def for_session(self, owner: str) -> ResultPages:
+        """The results of another session, in the same room: a key of one opens nothing in the other."""
+        other = copy(self)
+        other._owner = owner
+        return other
 
     def cut(self, result: Mapping[str, Any], *, keep_structured: bool = False) -> tuple[JsonResult, str | None]:
         """A result of `tools/call`, as JSON, within the budget; and the key of the rest, None if it is whole.
@@ -148,13 +188,12 @@ class ResultPages:
         if any(self._is_too_large(item) for item, _, _ in pages[0]):
             pages.insert(0, ())  # only named, until it is asked for
         kept = _Kept(tuple(pages), sum(item.weight for item in items), sum(map(_characters, items)))
-        key = self._keep(kept)
+        key = self._store.put(self._owner, kept)
         return {**left, "content": _shown(kept, 1, key)}, key
 
     def page(self, key: object, at: object = 1) -> JsonResult:
         """One page of a kept result, from 1, as a result of `tools/call`; an error for a key or a page that is not."""
-        with self._lock:
-            kept = self._kept.get(key) if isinstance(key, str) else None
+        kept = self._store.get(self._owner, key) if isinstance(key, str) else None
         if kept is None:
             return _error(
                 f"No result is kept under the key {text_of(key)[:60]!r}. Long results are kept until newer ones need "
@@ -166,12 +205,11 @@ class ResultPages:
         return {"content": _shown(kept, number, str(key)), "isError": False}
 
     def clear(self) -> None:
-        """Drops all results."""
-        with self._lock:
-            self._kept.clear()
+        """Drops the results of this session."""
+        self._store.clear(self._owner)
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return self._store.count(self._owner)
 
     def _fits(self, items: list[_Item]) -> bool:
         media = sum(item.weight for item in items if item.is_media)
@@ -182,19 +220,6 @@ class ResultPages:
 
     def _is_long(self, structured: object) -> bool:
         return estimated_tokens(_dumped(structured)) > self._budget
-
-    def _keep(self, kept: _Kept) -> str | None:
-        """The key of what is kept now; None for what is too large."""
-        if kept.weight > self._most:
-            return None
-        key = secrets.token_hex(6)
-        with self._lock:
-            self._kept[key] = kept
-            weight = sum(each.weight for each in self._kept.values())
-            while weight > self._most:
-                _, gone = self._kept.popitem(last=False)
-                weight -= gone.weight
-        return key
 
 
 def _error(text: str) -> JsonResult:
