@@ -8,4 +8,5 @@ runs          runs that are kept, scored, compared       agent         tasks wit
 reports       what was found, as data, page and files    cli           `toolsearch eval`
 recording     what real conversations say                testing       checks for what you add
 installed     what installed packages add              inspection    what was recorded, turn by turn on a page
+doctor        what is wrong with tools and servers
 """

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from toolsearch import Catalog, Tool, ToolIndex, find
+from toolsearch import Catalog, NotExportable, Tool, ToolIndex, find
 from toolsearch.catalog.exports import PROVIDERS, Provider
-from toolsearch.errors import NotExportable
 from toolsearch.tokens import counter
 from toolsearch_evals.backends import open_backend
 from toolsearch_evals.doctor.definitions import all_findings
