@@ -9,6 +9,7 @@ Connecting, with the SDK: the extra `mcp`
     listing         all pages of a server's tools, as JSON  pages          a page as the server sent it
     processes       whole process trees, and their stderr   runner         `run` of a ToolSearch, sync or async
     calls           one call, and how it is made
+    listeners       who hears of news                       offers         what a server says of itself
     loop_thread     the thread in which connections live    questions      what a server asks of the user
     faults          what went wrong, in words               news           what a server tells unasked
     repairs         messages that the SDK cannot read       sdk_logs       what the SDK would log of them
@@ -16,6 +17,7 @@ Connecting, with the SDK: the extra `mcp`
 Around them, packages
     guards          policy, pins, and pages of long results
     oauth           logins to servers that ask for one
+    gateway         one server in front of all of them
     clients         the clients that can be put behind the gateway
     commands        serve, login, pin, connect
 """

@@ -21,9 +21,12 @@ from mcp.client.subscriptions import (
 from mcp.shared.exceptions import MCPError
 from mcp_types import (
     ListRootsResult,
+    LoggingMessageNotification,
     PromptListChangedNotification,
     ResourceListChangedNotification,
+    ResourceUpdatedNotification,
     Root,
+    ServerNotification,
     ToolListChangedNotification,
 )
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -40,10 +43,14 @@ AGAIN_SECONDS = 5.0  # before a stream of events that broke is opened again
 class News:
     """Notifications of one server. `tells` is whether one has come; `changed` asks for the tools to be read again."""
 
-    def __init__(self, report: Callable[[Literal["resources", "prompts"]], None]) -> None:
+    def __init__(
+        self,
+        report: Callable[[Literal["resources", "prompts"]], None],
+        pass_on: Callable[[ServerNotification], None] = lambda _: None,
+    ) -> None:
         self.tells = False
         self.changed = asyncio.Event()
-        self._report = report
+        self._report, self._pass_on = report, pass_on
         self._others: set[Literal["resources", "prompts"]] = set()  # kinds that have changed and are not reported yet
         self._other_changed = asyncio.Event()
 
@@ -56,6 +63,8 @@ class News:
                 self._other("prompts")
             case ResourceListChangedNotification():
                 self._other("resources")
+            case LoggingMessageNotification() | ResourceUpdatedNotification():
+                self._pass_on(message)
             case _:
                 pass
 

@@ -22,7 +22,9 @@ from toolsearch.mcp.config import Config, ConfigSource, ServerEntry, read_config
 from toolsearch.mcp.faults import CallFailed, ServerUnavailable
 from toolsearch.mcp.health import ServerHealth
 from toolsearch.mcp.links import LinkKey
+from toolsearch.mcp.listeners import Listeners
 from toolsearch.mcp.loop_thread import LoopThread
+from toolsearch.mcp.offers import NOTHING, Offer
 from toolsearch.mcp.processes import Groups
 from toolsearch.mcp.questions import Ask, Asking, Elicit
 from toolsearch.mcp.runner import Runner
@@ -87,17 +89,18 @@ class Servers:
         self._groups = Groups()
         self._supervisors: dict[str, Supervisor] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._listeners: list[Listener] = []
+        self._changed: Listeners[Kind] = Listeners()
+        self._notified: Listeners[mcp_types.ServerNotification] = Listeners()
 
     # -- beginning and end ---------------------------------------------------------------------------------------
 
-    def start(self) -> Servers:
-        """Connects all servers, and waits for them at most `connect_seconds`.
+    def start(self, *, wait: bool = True) -> Servers:
+        """Connects all servers, and waits for them at most `connect_seconds`; without `wait`, not at all.
 
         Raises `SetupError` if one that is `required` is not ready then; any other that fails is named by `health`.
         """
-        self._wait(self._begun(self._begin()))
-        return self._checked()
+        self._wait(self._begun(self._begin(), self._connect_seconds if wait else 0))
+        return self._checked() if wait else self
 
     def close(self) -> None:
         """Ends all connections and processes. Calling it again does nothing."""
@@ -108,7 +111,7 @@ class Servers:
             self._groups.close()
 
     async def __aenter__(self) -> Servers:
-        await self._hop(self._begun(self._begin()))
+        await self._hop(self._begun(self._begin(), self._connect_seconds))
         try:
             return self._checked()
         except SetupError:
@@ -130,13 +133,16 @@ class Servers:
         self._thread = LoopThread(THREAD)
         return self._thread
 
-    async def _begun(self, _: LoopThread) -> None:
+    async def _begun(self, _: LoopThread, seconds: float) -> None:
         for entry in self._config.servers.values():
             self._supervise(entry)
-        await self._settled(self._connect_seconds, None)
+        await self._settled(seconds, None)
 
     def _supervise(self, entry: ServerEntry) -> None:
-        host = Host(self.catalog, self._groups, self._config.masked, self._report, self._connect_seconds, self._can_ask)
+        host = Host(
+            self.catalog, self._groups, self._config.masked, self._changed.tell, self._notified.tell,
+            self._connect_seconds, self._can_ask,
+        )  # fmt: skip
         supervisor = self._supervisors[entry.name] = Supervisor(entry, host)
         self._tasks[entry.name] = asyncio.create_task(supervisor.run(), name=f"toolsearch-mcp {entry.name}")
 
@@ -214,20 +220,16 @@ class Servers:
 
     def on_change(self, listener: Listener) -> Callable[[], None]:
         """Calls `listener` with a server and what changed, in another thread, until the returned function is called."""
-        checks.function("listener", listener, "that takes a server and a kind of change")
-        self._listeners = [*self._listeners, listener]
+        return self._changed.add(listener)
 
-        def end() -> None:
-            self._listeners = [each for each in self._listeners if each is not listener]
+    def on_notification(self, listener: Callable[[str, mcp_types.ServerNotification], object]) -> Callable[[], None]:
+        """As `on_change`, for what a server logs, and for what it tells of a resource."""
+        return self._notified.add(listener)
 
-        return end
-
-    def _report(self, server: str, kind: Kind) -> None:
-        for listener in self._listeners:
-            try:
-                listener(server, kind)
-            except Exception:
-                log.exception("a listener of the servers failed")
+    def offer(self, server: str) -> Offer:
+        """What a server said of itself when it was connected last."""
+        supervisor = self._supervisors.get(server)
+        return NOTHING if supervisor is None else supervisor.offer
 
     def definition(self, tool: Tool) -> Mapping[str, object]:
         """The definition of a tool as its server sent it; empty if that is not known."""

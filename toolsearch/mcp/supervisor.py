@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias, TypeVar
 
 import anyio
 from mcp import Client
+from mcp_types import ServerNotification
 
 from toolsearch import Catalog, SetupError, Tool
 from toolsearch.mcp.config import ServerEntry
@@ -21,6 +22,7 @@ from toolsearch.mcp.links import IDLE_SECONDS, MOST_LINKS, Link, LinkKey, Links
 from toolsearch.mcp.listing import Listing, is_of, list_all
 from toolsearch.mcp.news import News, roots_of
 from toolsearch.mcp.oauth import NeedsLogin, auth_for, login_stamp
+from toolsearch.mcp.offers import NOTHING, Offer
 from toolsearch.mcp.processes import Groups
 from toolsearch.mcp.questions import Elicit
 from toolsearch.mcp.transports import Callbacks, Live, connected
@@ -49,6 +51,7 @@ class Host:
     groups: Groups
     masked: Callable[[str], str]
     report: Callable[[str, Kind], None]
+    pass_on: Callable[[str, ServerNotification], None]
     connect_seconds: float
     can_ask: bool = False
 
@@ -58,7 +61,8 @@ class Supervisor:
 
     def __init__(self, entry: ServerEntry, host: Host) -> None:
         self.entry, self._host = entry, host
-        self.news = News(lambda kind: host.report(entry.name, kind))
+        self.news = News(lambda kind: host.report(entry.name, kind), lambda news: host.pass_on(entry.name, news))
+        self.offer = NOTHING  # what it said of itself when hands were shaken last
         self.client: Client | None = None  # of the server's own connection, while it is ready
         self.definitions: dict[str, Mapping[str, object]] = {}  # as the server sent them, by name
         self._checked: dict[str, bool] = {}  # by the digest of a tool: whether its definition is the one it was made of
@@ -136,6 +140,7 @@ class Supervisor:
             client = await link.opened()
             with anyio.fail_after(self._seconds_limit):
                 await self._list(client)
+            self.offer = Offer(client.server_capabilities, client.instructions or "")
             self.client, self._seconds = client, round(time.monotonic() - begun, 3)
             self._attempts = 0
             self._set("ready", "")

@@ -1,0 +1,98 @@
+"""`toolsearch serve`: all servers of an mcp.json behind one."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, cast
+
+import typer
+
+from toolsearch import SetupError
+from toolsearch.support.redaction import redacted
+
+__all__ = ["serve"]
+
+TOKEN = "TOOLSEARCH_GATEWAY_TOKEN"  # noqa: S105  # the name of a variable
+
+
+def serve(  # noqa: PLR0917  # typer takes each as an option
+    configs: Annotated[list[Path], typer.Argument(metavar="MCP.JSON…", help="The configurations; one may be enough.")],
+    mode: Annotated[
+        str | None, typer.Option(help="auto, bridge (search and call), live (found tools are listed), or all tools.")
+    ] = None,
+    confirm: Annotated[
+        str | None, typer.Option(help="Whether actions are asked about: auto (where the client can), always, never.")
+    ] = None,
+    index: Annotated[str | None, typer.Option(help="The index of the search.")] = None,
+    root: Annotated[Path | None, typer.Option(help="What ${ROOT} stands for; the working folder.")] = None,
+    result_tokens: Annotated[int | None, typer.Option(help="A longer result is handed out in pages.")] = None,
+    pins: Annotated[Path | None, typer.Option(help="The file of the pins; see `toolsearch pin`.")] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Hold back tools that nobody has approved.")] = False,
+    cache: Annotated[bool, typer.Option(help="Keep the definitions for the next start.")] = True,
+    log: Annotated[Path | None, typer.Option(help="A file that gets a line for each search and call.")] = None,
+    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP in place of stdin and stdout.")] = False,
+    host: Annotated[str, typer.Option(help="With --http: the address.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="With --http: the port; 0 takes a free one.")] = 8484,
+    token_file: Annotated[
+        Path | None, typer.Option(help=f"With --http: a file with the bearer token; or set {TOKEN}.")
+    ] = None,
+    origin: Annotated[list[str] | None, typer.Option(help="With --http: an origin of pages that may call.")] = None,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="Say more on stderr.")] = False,
+) -> None:
+    """Serve all servers of an mcp.json as one, with a search over their tools."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO if verbose else logging.WARNING, format="%(message)s")
+    settings: dict[str, object] = {
+        "mode": mode, "confirm": confirm, "index": index, "result_tokens": result_tokens, "pins": pins,
+        "pin": "strict" if strict else None, "cache": cache if not cache else None, "log": log,
+    }  # fmt: skip
+    try:
+        token = _token(token_file)
+        where = (host, port, token, tuple(origin or ())) if http else None
+        asyncio.run(_serve([*configs], root, settings, where))
+    except SetupError as error:
+        typer.echo(redacted(str(error)), err=True)
+        raise typer.Exit(2) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(130) from None
+
+
+async def _serve(
+    configs: list[Path],
+    root: Path | None,
+    settings: dict[str, object],
+    where: tuple[str, int, str, tuple[str, ...]] | None,
+) -> None:
+    from toolsearch.mcp.gateway import Gateway
+
+    gateway = Gateway(*configs, root=root, **settings)  # type: ignore[arg-type]
+    if where is None:
+        async with gateway:
+            await gateway.serve_stdio()
+        return
+    from toolsearch.mcp.gateway.http import http_app, listen, serve_http
+
+    host, port, token, origins = where
+    app = http_app(gateway, host=host, token=token, origins=origins)
+    with listen(host, port) as listening:
+        async with gateway:
+            address = cast("tuple[str, int]", listening.getsockname()[:2])
+            shown = f"[{address[0]}]" if ":" in address[0] else address[0]
+            typer.echo(f"Serving http://{shown}:{address[1]}/mcp", err=True)
+            await serve_http(app, listening)
+
+
+def _token(file: Path | None) -> str:
+    """The bearer token. Raises `SetupError` for a file without one: nobody is to serve openly by mistake."""
+    if file is None:
+        return os.environ.get(TOKEN, "").strip()
+    try:
+        token = file.expanduser().read_text("utf-8").strip()
+    except (OSError, ValueError) as error:
+        raise SetupError(f"the token in {str(file)!r} cannot be read: {error}") from None
+    if not token:
+        raise SetupError(f"the file {str(file)!r} holds no token")
+    return token

@@ -1,0 +1,121 @@
+"""The parts of a gateway, put together from a configuration."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from toolsearch.mcp.config import Config, ConfigSource, read_config
+from toolsearch.mcp.gateway.asking import AskingCalls
+from toolsearch.mcp.gateway.conversations import Conversation, Conversations
+from toolsearch.mcp.gateway.gateway_log import GatewayLog
+from toolsearch.mcp.gateway.in_flight import InFlight
+from toolsearch.mcp.gateway.lists import ToolLists
+from toolsearch.mcp.gateway.passing import Passing
+from toolsearch.mcp.gateway.resolving import Resolver
+from toolsearch.mcp.gateway.saved_catalog import SavedCatalog
+from toolsearch.mcp.gateway.searches import Searches
+from toolsearch.mcp.gateway.settings import GatewaySettings
+from toolsearch.mcp.gateway.shown_tools import Definition, ShownTools, Source
+from toolsearch.mcp.gateway.spans import Spans
+from toolsearch.mcp.gateway.tool_calls import ToolCalls
+from toolsearch.mcp.guards import Pins, Policy
+from toolsearch.mcp.servers import Servers
+
+__all__ = ["Parts"]
+
+
+class Parts:
+    """What the handlers of a gateway work with. The arguments are those of `Gateway`."""
+
+    def __init__(
+        self,
+        configs: tuple[ConfigSource, ...],
+        environ: Mapping[str, str] | None,
+        root: str | os.PathLike[str] | None,
+        cache_folder: Path | None,
+        settings: Mapping[str, object],
+    ) -> None:
+        self._configs, self._environ, self._root = configs, environ, root
+        config = self._read()
+        self.settings = chosen = GatewaySettings.of(config, settings)
+        self.servers = Servers(config, root=root, environ=environ, can_ask=True)
+        self.files = tuple(Path(each) for each in configs if not isinstance(each, Mapping))
+        self._saved = SavedCatalog(self.files, cache_folder) if self.files and chosen.cache else None
+        source = Source(self.servers.catalog, self.servers.definition, self.servers.health, self._saved_tools)
+        self.shown = ShownTools(source, _policy_of(config), self._pins(config))
+        self.log = GatewayLog(chosen.log)
+        self.searches = Searches(self.shown, chosen.index)
+        self.conversations = Conversations(chosen.sessions, chosen.idle_seconds, chosen.result_tokens, self._forget)
+        self.passing = Passing(self.servers)
+        self.asking = AskingCalls()
+        self.in_flight = InFlight()
+        resolver = Resolver(self.servers, self.shown, chosen.search_seconds)
+        self.calls = ToolCalls(
+            self.servers, self.shown, self.searches, resolver, self.log, Spans(), self.in_flight, chosen.confirm,
+            chosen.search_seconds,
+        )  # fmt: skip
+        self.lists = ToolLists(self.servers, self.shown, self.searches, resolver, chosen)
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def _read(self) -> Config:
+        return read_config(*self._configs, environ=self._environ, root=self._root)
+
+    def _pins(self, config: Config) -> Pins | None:
+        if not self.files and self.settings.pins is None:
+            return None  # there is no file that a person could run `toolsearch pin` on
+        own = {name: options.get("pin") for name, options in _own_options(config).items()}
+        mode = self.settings.pin or config.options.get("pin")
+        return Pins.load(self.settings.pins, *self.files, mode=mode, servers=own)
+
+    @property
+    def pin_files(self) -> tuple[Path, ...]:
+        """The file of the pins, if there is one."""
+        return (self.shown.pins.path,) if self.shown.pins is not None else ()
+
+    async def reload(self) -> tuple[str, ...]:
+        """Reads the configuration again; returns the servers that were started or ended. Raises `SetupError`."""
+        config = self._read()
+        policy = _policy_of(config)
+        names = await self.servers.reload(config)
+        self.shown.policy = policy
+        return names
+
+    # -- what is kept for the next start -------------------------------------------------------------------------
+
+    def _saved_tools(self) -> Mapping[str, Iterable[Definition]]:
+        saved = self._saved.of(self.servers.config) if self._saved is not None else {}
+        return {name: each["tools"] for name, each in saved.items()}
+
+    def instructions_of_servers(self) -> list[tuple[str, str]]:
+        """What each server says of its use: now, or in the run before."""
+        saved = self._saved.of(self.servers.config) if self._saved is not None else {}
+        said = ((name, self.servers.offer(name).instructions) for name in self.servers.names)
+        return [(name, told or str(saved.get(name, {}).get("instructions") or "")) for name, told in said]
+
+    def keep(self, server: str) -> None:
+        """Keeps what a server has listed for the next start."""
+        if self._saved is not None:
+            tools = [tool for tool in self.servers.catalog if tool.server == server]
+            definitions = [sent for tool in tools if (sent := self.servers.definition(tool))]
+            self._saved.put(self.servers.config, server, definitions, self.servers.offer(server).instructions)
+
+    def _forget(self, conversation: Conversation) -> None:
+        """Ends what was kept for a client that has gone, or was silent for too long."""
+        self.searches.end(conversation)
+        task = asyncio.ensure_future(self.servers.end_session(conversation.id))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+
+def _policy_of(config: Config) -> Policy:
+    """The policy of a configuration."""
+    return Policy.of(config.options, _own_options(config))
+
+
+def _own_options(config: Config) -> dict[str, Mapping[str, object]]:
+    """What stands under "toolsearch" in each entry, without what stands there at the top."""
+    own = ((name, entry.raw.get("toolsearch")) for name, entry in config.servers.items())
+    return {name: options for name, options in own if isinstance(options, Mapping)}

@@ -1,0 +1,85 @@
+"""Which tool a name means: the served name, an id, or the tool's own name as long as only one server has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from toolsearch import SetupError, StateError, Tool
+from toolsearch.mcp.gateway.descriptions import SEARCH
+from toolsearch.mcp.gateway.shown_tools import ShownTools
+from toolsearch.mcp.servers import Servers
+
+__all__ = ["Resolver"]
+
+NEAR = 3
+
+
+class Resolver:
+    """Finds tools by name, and waits for servers that are still connecting where that may help."""
+
+    def __init__(self, servers: Servers, shown: ShownTools, wait_seconds: float) -> None:
+        self._servers, self._shown, self._wait = servers, shown, wait_seconds
+
+    async def tool(self, name: str) -> Tool | str:
+        """The tool that is meant; or, for the model, why there is none.
+
+        A name that is not known may be new: servers that are connecting are waited for, the others are listed again.
+        """
+        found = self._named(name)
+        if isinstance(found, Tool):
+            await self._settle(found)
+            return self._shown.catalog.get(found.id) or self._why_not(name)
+        if not found:
+            await self.wait_for_servers(self._wait)
+            found = self._named(name)
+        if not found and not self._is_kept_back(name):
+            await self._relist()
+            found = self._named(name)
+        if isinstance(found, Tool):
+            return found
+        if found:
+            names = ", ".join(repr(tool.name) for tool in found[:NEAR])
+            return f"{name!r} did not run: several tools share this name. Use one of the full names: {names}."
+        return self._why_not(name)
+
+    async def wait_for_servers(self, seconds: float, names: Iterable[str] | None = None) -> None:
+        """Waits for servers that are connecting and of which nothing is known yet."""
+        self._shown.keep_up()
+        health = self._servers.health()
+        counts = {tool.server for tool in self._shown.catalog}
+        late = [n for n in names or health if health[n].state == "connecting" and (names or n not in counts)]
+        if late and seconds > 0:
+            await self._servers.ready(seconds, late)
+            self._shown.keep_up()
+
+    async def _settle(self, tool: Tool) -> None:
+        """A tool that is only known from an earlier run is compared with what its server says now."""
+        server = tool.server or ""
+        if (health := self._servers.health().get(server)) is not None and health.state == "connecting":
+            await self.wait_for_servers(self._wait, [server])
+
+    def _named(self, name: str) -> Tool | list[Tool]:
+        found = self._shown.catalog.named(name)
+        return found[0] if len(found) == 1 else found
+
+    async def _relist(self) -> None:
+        try:
+            await self._servers.refresh()
+        except (SetupError, StateError):
+            return
+        self._shown.refresh()
+
+    def _is_kept_back(self, name: str) -> bool:
+        return name in self._shown.held_names or name in self._shown.denied_names
+
+    def _why_not(self, name: str) -> str:
+        """Why a name means no tool that can be called."""
+        if (held := self._shown.held_names.get(name)) is not None:
+            return f"{name!r} did not run: {held.reason}"
+        if name in self._shown.denied_names:
+            return f"{name!r} did not run: the configuration of this gateway denies it. Do not try it again."
+        near = ", ".join(repr(tool.name) for tool in self._shown.catalog.near(name, NEAR))
+        hint = f" Similar names: {near}." if near else ""
+        away = [f"{n!r} ({h.reason or h.state})" for n, h in self._servers.health().items() if h.state != "ready"]
+        missing = f" These servers cannot be reached now: {', '.join(away[:10])}." if away else ""
+        return f"{name[:100]!r} did not run: there is no such tool.{hint} Use a listed tool, or {SEARCH}.{missing}"
