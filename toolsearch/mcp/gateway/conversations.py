@@ -45,19 +45,19 @@ class Conversations:
     def __init__(
         self, most: int, idle_seconds: float, result_tokens: int, ended: Callable[[Conversation], object]
     ) -> None:
-        self._most, self._idle, self._tokens = most, idle_seconds, result_tokens
+        self._most, self._idle = most, idle_seconds
         self._ended = ended
         self._open: OrderedDict[str, Conversation] = OrderedDict()
-        # Pages of clients without a session: their keys cannot be guessed, so one store for all keeps them apart.
-        self._passing_pages = ResultPages(result_tokens)
+        # Also the pages of clients without a session: their keys cannot be guessed, and keep them apart.
+        self._pages = ResultPages(result_tokens)
 
     def of(self, who: Who) -> Conversation:
         """The conversation of a request's sender."""
         if who.key is None:
-            return Conversation(f"once-{secrets.token_hex(8)}", self._passing_pages, is_passing=True, client=who.name)
+            return Conversation(f"once-{secrets.token_hex(8)}", self._pages, is_passing=True, client=who.name)
         found = self._open.pop(who.key, None)
         if found is None:
-            found = Conversation(f"{secrets.token_hex(4)}", ResultPages(self._tokens), client=who.name)
+            found = _new(self._pages, who.name)
         found.client, found.used = who.name or found.client, monotonic()
         self._open[who.key] = found
         self._drop()
@@ -73,3 +73,8 @@ class Conversations:
 
     def __len__(self) -> int:
         return len(self._open)
+
+
+def _new(pages: ResultPages, client: str) -> Conversation:
+    name = secrets.token_hex(4)
+    return Conversation(name, pages.for_session(name), client=client)
