@@ -70,6 +70,7 @@ class Supervisor:
         self._listed: list[object] = []
         self._listing = asyncio.Lock()
         self._last_listed = float("-inf")
+        self._relisting = False
         self._seconds_limit = entry.seconds("connect_seconds", max(60.0, host.connect_seconds))
         most = int(entry.seconds("connections", MOST_LINKS))
         self._links = Links(entry.name, self._open_link, most, entry.seconds("idle_seconds", IDLE_SECONDS))
@@ -251,9 +252,13 @@ class Supervisor:
 
     def relist_if_stale(self) -> None:
         """After a call of a server that never told of a change: its tools are read again, in the background."""
-        if self.news.tells or time.monotonic() - self._last_listed < FRESH_SECONDS:
-            return
-        self._last_listed = time.monotonic()
+        if not (self.news.tells or self._relisting):
+            self._relisting = True
+            since = time.monotonic() - self._last_listed
+            asyncio.get_running_loop().call_later(max(0.0, FRESH_SECONDS - since), self._relist_now)
+
+    def _relist_now(self) -> None:
+        self._relisting = False
         self.news.changed.set()
 
     async def hand(self, definitions: Mapping[str, object]) -> None:
