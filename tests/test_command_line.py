@@ -32,8 +32,7 @@ def written(folder: Path, name: str, content: Any) -> str:
 @pytest.mark.parametrize(
     ("content", "shape"),
     [
-        ({"mcpServers": {"github": {"command": "npx"}}}, "the configuration of an MCP client"),
-        ({"servers": {"github": {"type": "http", "url": "http://127.0.0.1"}}}, "the configuration of an MCP client"),
+        ({"mcpServers": {}}, "the configuration of an MCP client"),
         ({"openapi": "3.1.0", "paths": {}}, "an OpenAPI description"),
         ({"swagger": "2.0", "paths": {}}, "an OpenAPI description"),
         ([{"title": "rotate_key", "type": "object"}], "JSON schemas, which have a title"),

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from toolsearch import Catalog, SetupError
 from toolsearch.catalog.files import add_file, add_sources, decoded, parse_tools
+from toolsearch.cli.output import warn
+from toolsearch.support.plugins import plugin
 
 __all__ = ["IndexOption", "ToolFiles", "catalog_of", "fill"]
+
+# The beginning of `mcp.json`. Other keys than the first are those of files of tools, too.
+_SERVERS = re.compile(
+    r'"mcpServers"\s*:\s*\{\s*"|"(?:context_|mcp_)?servers"\s*:\s*\{\s*"[^"]*"\s*:\s*\{\s*"(?:type|command|url)"'
+)
 
 ToolFiles = Annotated[
     list[str],
@@ -18,7 +27,8 @@ ToolFiles = Annotated[
         "--tools",
         metavar="FILE",
         help="A file of tools, JSON or JSON Lines: definitions in any form, the answer to tools/list, or what a server "
-        "streamed. A folder of such files, or - for standard input. Repeat it for several.",
+        "streamed. A folder of such files, - for standard input, or an mcp.json, whose servers are started and asked. "
+        "Repeat it for several.",
     ),
 ]
 
@@ -43,8 +53,22 @@ def fill(catalog: Catalog, files: list[str]) -> None:
             raise SetupError("--tools names no file: its value is empty")
         if file == "-":
             add_sources(catalog, parse_tools(_standard_input(), "standard input"), "standard input")
+        elif _names_servers(file):
+            plugin("reader of files", "toolsearch.tool_files", "mcpServers").load()(catalog, file)
+            for server, reason in catalog.missing.items():
+                warn(f"the server {server!r} cannot be reached: {reason}")
         else:
             add_file(catalog, file)
+
+
+def _names_servers(file: str) -> bool:
+    """Whether a file has the form of `mcp.json`: servers to start, where others have definitions."""
+    path = Path(file)
+    try:
+        text = path.read_text("utf-8-sig") if path.suffix in (".json", ".jsonc") and path.is_file() else ""
+    except (OSError, UnicodeError):
+        return False
+    return _SERVERS.search(text) is not None
 
 
 def _standard_input() -> str:

@@ -26,8 +26,10 @@ _TRANSPORTS: Mapping[str, Transport] = {
     "stdio": "stdio", "local": "stdio", "http": "http", "streamablehttp": "http", "remote": "http", "sse": "sse",
 }  # fmt: skip
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][\w.]*)(?::-([^}]*))?\}")
-_OTHER_VARIABLE = re.compile(r"\$\{[^}]*\}")
-_ROOTS = ("ROOT", "workspaceFolder")
+_FOREIGN = re.compile(r"\$\{(?:input|command|config|secret):[^}]*\}")
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
+_LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
+_ROOTS, _HOME = ("ROOT", "workspaceFolder"), "userHome"
 _PLAIN_HEADERS = frozenset("accept accept-language content-type user-agent".split())
 _NO_SECRET = re.compile(r"[./~\\]|https?://[^@]*\Z|[A-Za-z]:[/\\]|[\d.,:-]*\Z|(?:true|false)\Z", re.IGNORECASE)
 _IsSecret: TypeAlias = Callable[[str, str], bool]
@@ -149,7 +151,7 @@ def _sections(source: ConfigSource) -> tuple[Mapping[str, object], Mapping[str, 
 
 def _document(path: str | os.PathLike[str], where: str) -> JsonObject:
     try:
-        whole = json.loads(Path(path).expanduser().read_bytes().decode("utf-8-sig"))
+        whole = _parsed(Path(path).expanduser().read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise SetupError(f"there is no file {str(path)!r}") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -157,6 +159,17 @@ def _document(path: str | os.PathLike[str], where: str) -> JsonObject:
     if not isinstance(whole, dict):
         raise SetupError(f"{where} holds {type(whole).__name__}, not servers by name")
     return whole
+
+
+def _parsed(text: str) -> object:
+    """JSON; or with comments and a comma at the end of a list, as some clients write it."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        plain = _LAST_COMMA.sub(lambda match: match[1] or "", _COMMENT.sub(lambda match: match[1] or " ", text))
+        if plain == text:
+            raise
+        return json.loads(plain)
 
 
 def _is_entry(value: object) -> bool:
@@ -242,6 +255,8 @@ class _Reader:
             name, default = match[1], match[2]
             if name in _ROOTS:
                 return self._root or str(Path.cwd())
+            if name == _HOME:
+                return str(Path.home())
             found = self._environ.get(name) or (default if default is not None else self._environ.get(name))
             if found is None:
                 raise _Unusable(f"the variable {name!r} is not set in the environment")
@@ -249,6 +264,8 @@ class _Reader:
                 self._keep(found)
             return found
 
+        if (foreign := _FOREIGN.search(text)) is not None:
+            raise _Unusable(f"{foreign[0]!r} cannot be replaced: write a variable of the environment, as in ${{NAME}}")
         return _VARIABLE.sub(value, text) if "${" in text else text
 
     def _table(self, key: str, value: object, is_secret: _IsSecret) -> dict[str, str]:

@@ -168,8 +168,8 @@ class SearchOutcome:
             parts.append(f"Unloaded to stay within the limit: {some_of(self.evicted, 40)}. Search again to use them.")
         parts += [*self.pages, *filter(None, [self.overview])]
         parts += [
-            f"The server {s[:80]!r} cannot be reached now, so its tools are missing: {why[:200]}. Try again later or "
-            "continue without them."
+            f"The server {s[:80]!r} cannot be reached now, so its tools are missing or do not run: {why[:200]}. Try "
+            "again later or continue without them."
             for s, why in list(self.missing.items())[:10]
             if self._concerns(s)
         ]

@@ -1,0 +1,63 @@
+"""`mcp.json` as a value of `--tools`: its servers are started and asked, in every command."""
+
+import json
+import os
+import subprocess
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
+
+from tests.mcp.servers import entry
+from toolsearch import Catalog, SetupError
+from toolsearch.mcp.tool_file import add_servers
+
+GROUP = "toolsearch.tool_files"
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """The command in a process of its own; an installation that is older than the entry point gets it beside."""
+    environment = dict(os.environ)
+    if not entry_points(group=GROUP):
+        beside = folder / "beside" / "beside-1.dist-info"
+        beside.mkdir(parents=True, exist_ok=True)
+        (beside / "METADATA").write_text("Name: beside\nVersion: 1\n", "utf-8")
+        (beside / "entry_points.txt").write_text(
+            f"[{GROUP}]\nmcpServers = toolsearch.mcp.tool_file:add_servers\n", "utf-8"
+        )
+        environment["PYTHONPATH"] = os.pathsep.join([str(beside.parent), environment.get("PYTHONPATH", "")])
+    return subprocess.run(
+        [sys.executable, "-m", "toolsearch", *arguments],
+        cwd=folder, env=environment, check=False, capture_output=True, encoding="utf-8",
+    )  # fmt: skip
+
+
+def written(folder: Path, servers: dict[str, object], key: str = "mcpServers") -> str:
+    (folder / "mcp.json").write_text(json.dumps({key: servers}), "utf-8")
+    return "mcp.json"
+
+
+def test_the_servers_are_searched_and_those_that_are_away_are_named(tmp_path: Path) -> None:
+    file = written(tmp_path, {"plain": entry("plain", tools=5), "dead": {"command": "no-such-command"}})
+    done = run(tmp_path, "search", "read the calendar", "--tools", file, "--index", "keyword")
+    assert done.returncode == 0, done.stderr
+    assert "plain/read_2" in done.stdout
+    assert "the server 'dead' cannot be reached: there is no command 'no-such-command'" in " ".join(done.stderr.split())
+
+
+def test_a_file_whose_servers_give_no_tool_says_why(tmp_path: Path) -> None:
+    file = written(tmp_path, {"dead": {"command": "no-such-command"}}, "servers")
+    done = run(tmp_path, "check", "--tools", file)
+    assert done.returncode == 2
+    assert "toolsearch: the servers in the file 'mcp.json' give no tool: 'dead': there is no command" in done.stderr
+
+
+def test_no_server_runs_on(tmp_path: Path) -> None:
+    catalog = Catalog()
+    add_servers(catalog, str(tmp_path / written(tmp_path, {"one": entry("plain", tools=2), "off": {"disabled": True}})))
+    assert [tool.id for tool in catalog] == ["one/read_0", "one/read_1"]
+    with pytest.raises(SetupError, match="give no tool: there are none"):
+        add_servers(Catalog(), str(tmp_path / written(tmp_path, {})))
