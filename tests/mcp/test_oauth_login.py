@@ -13,7 +13,7 @@ pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 
 from tests.mcp.oauth_servers import SCOPE, Protected, browse, protected_server
 from toolsearch import SetupError
-from toolsearch.mcp.oauth import NeedsLogin, auth_for
+from toolsearch.mcp.oauth import NeedsLogin, ServerAuth, auth_for
 from toolsearch.mcp.oauth.login import ClientOptions, log_in, log_out
 from toolsearch.mcp.oauth.store import LoginStore, Shown, login_key
 
@@ -178,7 +178,9 @@ def test_the_token_goes_to_no_other_address_of_the_same_name(protected: Protecte
 
 
 def test_an_entry_with_a_token_of_its_own_or_without_an_address_has_no_login(store: LoginStore) -> None:
-    assert auth_for(Entry("https://x.example/mcp", authorization="Bearer t"), "x", store=store) is None
+    own = auth_for(Entry("https://x.example/mcp", authorization="Bearer t"), "x", store=store)
+    assert own is not None
+    assert not isinstance(own, ServerAuth)
     assert auth_for(Entry(""), "x", store=store) is None
 
 

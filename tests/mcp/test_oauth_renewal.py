@@ -56,7 +56,7 @@ class Entry:
 
 def auth_of(protected: Protected, store: LoginStore) -> ServerAuth:
     auth = auth_for(Entry(protected.url), "notes", store=store)
-    assert auth is not None
+    assert isinstance(auth, ServerAuth)
     return auth
 
 

@@ -21,7 +21,7 @@ from toolsearch.mcp.health import ServerHealth, State
 from toolsearch.mcp.links import IDLE_SECONDS, MOST_LINKS, Link, LinkKey, Links
 from toolsearch.mcp.listing import Listing, is_of, list_all
 from toolsearch.mcp.news import News, roots_of
-from toolsearch.mcp.oauth import NeedsLogin, auth_for, login_stamp
+from toolsearch.mcp.oauth import NeedsLogin, NeedsMoreRights, auth_for, login_stamp
 from toolsearch.mcp.offers import NOTHING, Offer
 from toolsearch.mcp.processes import Groups
 from toolsearch.mcp.questions import Elicit
@@ -125,6 +125,7 @@ class Supervisor:
         with anyio.move_on_after(delay - FIRST_DELAY):
             if self.health.state != "needs login":
                 await self._nudged.wait()
+                return
             stamp = before = await in_thread(self._login)
             while stamp == before:
                 await asyncio.sleep(LOGIN_POLL_SECONDS)
@@ -292,6 +293,8 @@ class Supervisor:
                         return await self._on(link, send, elicit)
                     except Exception as error:
                         if (problem := link.login_problem) is not None:
+                            if isinstance(problem, NeedsLogin) and not isinstance(problem, NeedsMoreRights):
+                                await self._give_up(link, key)
                             raise ServerUnavailable(str(problem)) from error
                         if not (is_lost(error, self.entry) or not link.is_usable):
                             raise

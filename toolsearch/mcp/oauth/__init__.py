@@ -6,7 +6,7 @@ renewal        one process at a time renews                           store     
 keyring_door   the keyring of the desktop                             transfer   requests that stay bounded and private
 """
 
-from toolsearch.mcp.oauth.problems import NeedsLogin, RenewalFailed
+from toolsearch.mcp.oauth.problems import NeedsLogin, NeedsMoreRights, RenewalFailed
 from toolsearch.mcp.oauth.server_auth import ServerAuth, auth_for, login_stamp
 
-__all__ = ["NeedsLogin", "RenewalFailed", "ServerAuth", "auth_for", "login_stamp"]
+__all__ = ["NeedsLogin", "NeedsMoreRights", "RenewalFailed", "ServerAuth", "auth_for", "login_stamp"]

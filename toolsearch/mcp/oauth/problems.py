@@ -1,10 +1,10 @@
-"""Why a server gets no token: somebody has to log in, or the login cannot be renewed now."""
+"""Why a server takes no request: somebody has to log in, the login cannot be renewed now, or a token is wrong."""
 
 from __future__ import annotations
 
 from toolsearch import SetupError
 
-__all__ = ["NeedsLogin", "RenewalFailed"]
+__all__ = ["NeedsLogin", "NeedsMoreRights", "RenewalFailed", "TokenRefused"]
 
 
 class NeedsLogin(SetupError):
@@ -16,6 +16,13 @@ class NeedsLogin(SetupError):
         self.server = server
 
 
+class NeedsMoreRights(NeedsLogin):
+    """A login has too few rights for one request; others still work."""
+
+    def __init__(self, server: str, scope: str = "") -> None:
+        super().__init__(server, f"this needs more rights than the login has{f': {scope}' if scope else ''}")
+
+
 class RenewalFailed(SetupError):
     """A login could not be renewed now, and is kept: the next request tries again. `server` is the server's name."""
 
@@ -23,4 +30,12 @@ class RenewalFailed(SetupError):
         super().__init__(
             f"the login of the server {server!r} could not be renewed now ({why}). It is kept, and tried again"
         )
+        self.server = server
+
+
+class TokenRefused(SetupError):
+    """A server refuses the token that its entry has. `server` is the server's name."""
+
+    def __init__(self, server: str) -> None:
+        super().__init__(f"the server {server!r} refuses the token in its entry: put one that is valid into 'headers'")
         self.server = server

@@ -7,10 +7,10 @@ from typing import Protocol
 
 import anyio.to_thread
 import httpx2
-from mcp.client.auth.utils import extract_field_from_www_auth
+from mcp.client.auth.utils import extract_field_from_www_auth, extract_scope_from_www_auth
 
 from toolsearch import SetupError
-from toolsearch.mcp.oauth.problems import NeedsLogin, RenewalFailed
+from toolsearch.mcp.oauth.problems import NeedsLogin, NeedsMoreRights, RenewalFailed, TokenRefused
 from toolsearch.mcp.oauth.renewal import SavedLogin
 from toolsearch.mcp.oauth.store import LoginStore, login_key
 from toolsearch.mcp.oauth.transfer import require_private
@@ -27,15 +27,18 @@ class Entry(Protocol):
     def headers(self) -> Mapping[str, str]: ...
 
 
-def auth_for(entry: Entry, name: str, *, store: LoginStore | None = None) -> ServerAuth | None:
-    """The login of a server for its requests; None for one that is no address, or has an `Authorization` header.
+def auth_for(entry: Entry, name: str, *, store: LoginStore | None = None) -> ServerAuth | OwnToken | None:
+    """The login of a server for its requests; None for one that has no address.
 
-    Where nobody is logged in yet, requests go without a token, and `ServerAuth.problem` says so if the server minds.
+    An entry with an `Authorization` header of its own gets no login: then `problem` says if the server refuses it. Where
+    nobody is logged in yet, requests go without a token, and `problem` says so if the server minds.
 
     Raises `NeedsLogin` if there was a login and it is over, `SetupError` if what is kept cannot be read.
     """
-    if not entry.url or any(header.lower() == "authorization" for header in entry.headers):
+    if not entry.url:
         return None
+    if any(header.lower() == "authorization" for header in entry.headers):
+        return OwnToken(name)
     login = SavedLogin(name, entry.url, LoginStore() if store is None else store)
     shown = login.store.shown(login.key)
     if shown is not None and shown.refused:
@@ -47,6 +50,19 @@ def login_stamp(entry: Entry, name: str, *, store: LoginStore | None = None) -> 
     """A value that changes when somebody logs in to the server, out of it, or a login is renewed; None without one."""
     store = LoginStore() if store is None else store
     return store.stamp(login_key(name, entry.url)) if entry.url else None
+
+
+class OwnToken(httpx2.Auth):
+    """Adds nothing to the requests of an entry that has a token, and remembers in `problem` whether it was refused."""
+
+    def __init__(self, server: str) -> None:
+        self._server = server
+        self.problem: TokenRefused | None = None
+
+    async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
+        """One request, as it is."""
+        response = yield request
+        self.problem = TokenRefused(self._server) if response.status_code == httpx2.codes.UNAUTHORIZED else None
 
 
 class ServerAuth(httpx2.Auth):
@@ -104,7 +120,7 @@ class ServerAuth(httpx2.Auth):
             return trouble or NeedsLogin(server, "it refuses the token" if has_token else "")
         said = extract_field_from_www_auth(response, "error")
         if response.status_code == httpx2.codes.FORBIDDEN and said == "insufficient_scope":
-            return NeedsLogin(server, "this needs more rights than the login has")
+            return NeedsMoreRights(server, extract_scope_from_www_auth(response) or "")
         return None
 
 
