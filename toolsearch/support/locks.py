@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -43,7 +43,7 @@ else:
 
 
 @contextmanager
-def locked(path: Path, seconds: float) -> Iterator[None]:
+def locked(path: Path, seconds: float) -> Generator[None]:
     """Holds the lock of a file, which is made if it is missing and never removed: who waits holds the same file.
 
     Raises `TimeoutError` if another process, or another thread, holds it all the `seconds`; `OSError` if the file

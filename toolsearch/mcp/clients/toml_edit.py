@@ -141,12 +141,14 @@ def _path(header: str) -> tuple[str, ...]:
     """The keys of a header, as `tomllib` reads them."""
     found: object = tomllib.loads(header.strip())
     path: list[str] = []
-    while isinstance(found, dict | list) and found:
+    while found:
         if isinstance(found, list):
             found = found[0]
-            continue
-        name, found = next(iter(found.items()))
-        path.append(name)
+        elif isinstance(found, dict):
+            name, found = next(iter(found.items()))
+            path.append(name)
+        else:
+            break
     return tuple(path)
 
 

@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 import webbrowser
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -166,7 +166,7 @@ def _listen_to_input(redirect: Redirect) -> bool:
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
+def _quiet() -> Generator[None]:
     """Keeps the SDK's log off the terminal: what goes wrong is raised, and is told in our words."""
     log = logging.getLogger("mcp")
     nothing = logging.NullHandler()

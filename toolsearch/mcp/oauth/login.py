@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
@@ -18,7 +18,7 @@ from toolsearch import SetupError, __version__
 from toolsearch.mcp.oauth.redirect import Redirect, redirect_on_loopback
 from toolsearch.mcp.oauth.renewal import LOCK_SECONDS, SECONDS, expiry
 from toolsearch.mcp.oauth.store import Login, LoginStore, Shown, login_key, public_url
-from toolsearch.mcp.oauth.transfer import LoginTokens, require_private
+from toolsearch.mcp.oauth.transfer import FORBIDDEN, UNAUTHORIZED, LoginTokens, require_private
 from toolsearch.support.redaction import excerpt
 
 __all__ = ["ClientOptions", "log_in", "log_out"]
@@ -107,7 +107,7 @@ class _LoginFlow(OAuthClientProvider):
 
     def _challenge(self, response: httpx2.Response) -> httpx2.Response:
         """The refusal that begins the flow, with the rights that are wanted in it."""
-        if response.status_code != httpx2.codes.UNAUTHORIZED and not response.is_success:
+        if response.status_code != UNAUTHORIZED and not response.is_success:
             return response
         said = response.headers.get("WWW-Authenticate", "Bearer")
         if self._wanted:
@@ -115,7 +115,7 @@ class _LoginFlow(OAuthClientProvider):
             said = f'Bearer scope="{" ".join(self._wanted)}"' + (
                 f', resource_metadata="{metadata}"' if metadata else ""
             )
-        return httpx2.Response(httpx2.codes.UNAUTHORIZED, headers={"WWW-Authenticate": said}, request=response.request)
+        return httpx2.Response(UNAUTHORIZED, headers={"WWW-Authenticate": said}, request=response.request)
 
 
 def _flow(
@@ -150,12 +150,12 @@ async def _say_hello(server: str, url: str, flow: _LoginFlow) -> None:
             await client.delete(url, headers={**_HEADERS, "mcp-session-id": session})
     if flow.context.current_tokens is None:
         raise SetupError(f"the server {server!r} asks for no login: it answered with the status {flow.first_status}")
-    if status in (httpx2.codes.UNAUTHORIZED, httpx2.codes.FORBIDDEN):
+    if status in (UNAUTHORIZED, FORBIDDEN):
         raise SetupError(f"the server {server!r} refuses the token that it was logged in with (status {status})")
 
 
 @contextmanager
-def _explained(server: str) -> Iterator[None]:
+def _explained(server: str) -> Generator[None]:
     """What goes wrong on the way, as an error that says what to do."""
     try:
         yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import html
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from urllib.parse import parse_qs, urlsplit
 
@@ -88,7 +88,7 @@ class Redirect:
 
 
 @asynccontextmanager
-async def redirect_on_loopback(port: int = 0, *, fixed: bool = False) -> AsyncIterator[Redirect]:
+async def redirect_on_loopback(port: int = 0, *, fixed: bool = False) -> AsyncGenerator[Redirect]:
     """Listens on 127.0.0.1, on this port or, unless it is `fixed`, on any other if it is taken.
 
     Raises `SetupError` if a fixed port is taken.

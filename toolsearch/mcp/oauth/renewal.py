@@ -17,7 +17,7 @@ from pydantic import BaseModel, ValidationError
 
 from toolsearch.mcp.oauth.problems import NeedsLogin, RenewalFailed
 from toolsearch.mcp.oauth.store import Login, LoginStore, login_key
-from toolsearch.mcp.oauth.transfer import LoginTokens, read_bounded, require_private
+from toolsearch.mcp.oauth.transfer import OK, LoginTokens, read_bounded, require_private
 
 __all__ = ["SavedLogin", "expiry"]
 
@@ -129,7 +129,7 @@ class SavedLogin:
                 body = read_bounded(response, end)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             raise RenewalFailed(self.server, f"{type(error).__name__}") from None
-        if response.status_code != httpx2.codes.OK:
+        if response.status_code != OK:
             self._refuse(login, response.status_code, body)
         try:
             tokens = OAuthToken.model_validate_json(body)

@@ -13,7 +13,7 @@ from toolsearch import SetupError
 from toolsearch.mcp.oauth.problems import NeedsLogin, NeedsMoreRights, RenewalFailed, TokenRefused
 from toolsearch.mcp.oauth.renewal import SavedLogin
 from toolsearch.mcp.oauth.store import LoginStore, login_key
-from toolsearch.mcp.oauth.transfer import require_private
+from toolsearch.mcp.oauth.transfer import FORBIDDEN, UNAUTHORIZED, require_private
 
 __all__ = ["ServerAuth", "auth_for", "login_stamp"]
 
@@ -30,8 +30,8 @@ class Entry(Protocol):
 def auth_for(entry: Entry, name: str, *, store: LoginStore | None = None) -> ServerAuth | OwnToken | None:
     """The login of a server for its requests; None for one that has no address.
 
-    An entry with an `Authorization` header of its own gets no login: then `problem` says if the server refuses it. Where
-    nobody is logged in yet, requests go without a token, and `problem` says so if the server minds.
+    An entry with an `Authorization` header of its own gets no login: then `problem` says if the server refuses it.
+    Where nobody is logged in yet, requests go without a token, and `problem` says so if the server minds.
 
     Raises `NeedsLogin` if there was a login and it is over, `SetupError` if what is kept cannot be read.
     """
@@ -62,7 +62,7 @@ class OwnToken(httpx2.Auth):
     async def async_auth_flow(self, request: httpx2.Request) -> AsyncGenerator[httpx2.Request, httpx2.Response]:
         """One request, as it is."""
         response = yield request
-        self.problem = TokenRefused(self._server) if response.status_code == httpx2.codes.UNAUTHORIZED else None
+        self.problem = TokenRefused(self._server) if response.status_code == UNAUTHORIZED else None
 
 
 class ServerAuth(httpx2.Auth):
@@ -90,7 +90,7 @@ class ServerAuth(httpx2.Auth):
                 token = self._login.last_token  # which the server may take for a while
         self._put(request, token)
         response = yield request
-        if response.status_code == httpx2.codes.UNAUTHORIZED and token is not None and trouble is None:
+        if response.status_code == UNAUTHORIZED and token is not None and trouble is None:
             refused = token
             token, trouble = await self._ask(lambda: self._login.another_token(refused))
             if token is not None:
@@ -116,10 +116,10 @@ class ServerAuth(httpx2.Auth):
         self, response: httpx2.Response, trouble: NeedsLogin | RenewalFailed | None, *, has_token: bool
     ) -> NeedsLogin | RenewalFailed | None:
         server = self._login.server
-        if response.status_code == httpx2.codes.UNAUTHORIZED:
+        if response.status_code == UNAUTHORIZED:
             return trouble or NeedsLogin(server, "it refuses the token" if has_token else "")
         said = extract_field_from_www_auth(response, "error")
-        if response.status_code == httpx2.codes.FORBIDDEN and said == "insufficient_scope":
+        if response.status_code == FORBIDDEN and said == "insufficient_scope":
             return NeedsMoreRights(server, extract_scope_from_www_auth(response) or "")
         return None
 

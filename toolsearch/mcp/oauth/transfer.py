@@ -8,8 +8,9 @@ from urllib.parse import urlsplit
 import httpx2
 from mcp.shared.auth import OAuthClientInformationFull, OAuthToken
 
-__all__ = ["LoginTokens", "is_loopback", "read_bounded", "require_private"]
+__all__ = ["FORBIDDEN", "OK", "UNAUTHORIZED", "LoginTokens", "is_loopback", "read_bounded", "require_private"]
 
+OK, UNAUTHORIZED, FORBIDDEN = 200, 401, 403
 MOST_BYTES = 1_000_000
 
 
