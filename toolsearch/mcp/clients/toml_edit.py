@@ -142,13 +142,14 @@ def _path(header: str) -> tuple[str, ...]:
     found: object = tomllib.loads(header.strip())
     path: list[str] = []
     while found:
-        if isinstance(found, list):
-            found = found[0]
-        elif isinstance(found, dict):
-            name, found = next(iter(found.items()))
-            path.append(name)
-        else:
-            break
+        match found:
+            case [first, *_]:
+                found = first
+            case {**tables}:
+                name, found = next(iter(tables.items()))
+                path.append(str(name))
+            case _:
+                break
     return tuple(path)
 
 
