@@ -22,7 +22,8 @@ KEPT_SECONDS = 300  # how long providers keep a prefix at least
 
 def reports_cache(facts: Iterable[Event]) -> frozenset[str]:
     """The models of which some request took tokens from the cache."""
-    return frozenset(each.model for each in facts if isinstance(each, ModelCalled) and each.usage.cached_tokens)
+    called = [fact for fact in facts if isinstance(fact, ModelCalled) and isinstance(fact.model, str)]
+    return frozenset(each.model for each in called if each.usage.cached_tokens)
 
 
 @dataclass

@@ -16,7 +16,12 @@ __all__ = ["Step", "Turn", "Words", "filled", "recorded_call", "search_step", "t
 Step: TypeAlias = dict[str, Any]
 Turn: TypeAlias = dict[str, Any]
 _LARGEST = 1e15  # of a number that is a time or a count
-_NUMBERS = frozenset("at answered decided seconds tokens input cached output lost dollars lost_dollars more".split())
+_NUMBERS = frozenset(
+    "at answered decided seconds tokens input cached output lost dollars lost_dollars more requests unpriced "
+    "turn".split()
+)
+_LISTS = frozenset("queries loaded already named verdicts led_to unloaded notices".split())
+_FLAGS = frozenset(["in_vain", "action"])
 _SAID = 200  # characters of what the user said, in the line of a turn
 _LARGE = 20_000  # characters of arguments, from which on only their beginning is looked at
 
@@ -45,8 +50,17 @@ class Words:
 
 
 def filled(step: Mapping[str, Any]) -> Step:
-    """What is not empty; 0 and False are empty. A number must be one, and finite."""
-    return {key: value for key, value in step.items() if value and (key not in _NUMBERS or _is_number(value))}
+    """What is not empty (0 and False are), and of the type that it should be: in a damaged file it need not be."""
+    return {key: value for key, value in step.items() if value and _is_sound(key, value)}
+
+
+def _is_sound(key: str, value: object) -> bool:
+    """Whether the value of a key is a number, a list of texts, a flag, or else a text."""
+    if key in _NUMBERS:
+        return _is_number(value)
+    if key in _LISTS:
+        return isinstance(value, list) and all(isinstance(each, str) for each in value)
+    return key == "confidence" or isinstance(value, bool if key in _FLAGS else str)
 
 
 def _is_number(value: object) -> bool:

@@ -7,13 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from toolsearch import SetupError
+from toolsearch import SetupError, StateError
 from toolsearch.layers import RecordedTurn
 from toolsearch_evals.inspection.gateway_turns import turn_of_log
 from toolsearch_evals.inspection.rounds import reports_cache
 from toolsearch_evals.inspection.steps import Turn, Words, turn_of_record
 from toolsearch_evals.inspection.turns import turns_of_facts
-from toolsearch_evals.recording.files import Damaged, Recorded, read_recorded
+from toolsearch_evals.recording.files import Damaged, Recorded, check_turn, read_recorded
 from toolsearch_evals.recording.gateway_log import turns_of_log
 from toolsearch_evals.recording.needs import needs_of
 
@@ -79,7 +79,7 @@ def read_trace(files: Sequence[Path], words: Words, only: Sequence[str] = ()) ->
     ids = _shown_ids([each.conversation or "gateway" for each in read], words)
     for each, shown in zip(read, ids, strict=True):
         made = [*_turns(each, words, known, trace.note_damage)]
-        recorded = [replace(of, conversation=shown) for _, of in made if of is not None]
+        recorded = [replace(of, conversation=shown) for _, of in made if of is not None and _is_sound(of, trace)]
         turns = [turn for turn, _ in made if turn["steps"]]
         if turns:
             trace.conversations.append(Conversation(shown, each.file.name, _source(each), turns, recorded))
@@ -100,6 +100,16 @@ def _turns(
     if of.log:
         recorded = [turn.rewritten(words.redact) for turn in turns_of_log(of.conversation, of.log)]
         yield turn_of_log(of.log, recorded, words), next(iter(recorded), None)
+
+
+def _is_sound(turn: RecordedTurn, trace: Trace) -> bool:
+    """Whether everything in a turn is of its type, so that tables can be made of it."""
+    try:
+        check_turn(turn)
+    except StateError as error:
+        trace.note_damage(f"a turn of {turn.conversation!r} is in no table: {error}")
+        return False
+    return True
 
 
 def _source(of: Recorded) -> str:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeAlias
+
+from pydantic import TypeAdapter, ValidationError
 
 from toolsearch import SetupError, StateError
 from toolsearch.events.facts import Event
@@ -20,11 +22,12 @@ from toolsearch.events.journal import read_event
 from toolsearch.layers import RecordedTurn
 from toolsearch_evals.data.files import JsonObject
 
-__all__ = ["Damaged", "Recorded", "read_recorded"]
+__all__ = ["Damaged", "Recorded", "check_turn", "read_recorded"]
 
 _SQLITE = b"SQLite format 3\0"
 _ENDINGS = (".jsonl", ".json", ".ndjson", ".log", ".sqlite", ".sqlite3", ".db")
 _LINES = (".jsonl", ".ndjson", ".log")
+_TURN = TypeAdapter(RecordedTurn)
 Damaged: TypeAlias = Callable[[str], object]
 """Gets a sentence about what cannot be read, which names the file and the place."""
 
@@ -153,12 +156,23 @@ def _recorded_turns(file: Path, lines: Iterable[JsonObject], damaged: Damaged) -
     for line in lines:
         try:
             turn = RecordedTurn.from_json(line)
+            check_turn(turn)
         except StateError as error:
             damaged(f"{str(file)!r} cannot be read as a record: {error}")
             continue
         found.setdefault(turn.conversation, []).append(turn)
     for conversation, turns in found.items():
         yield Recorded(file, conversation, turns=turns)
+
+
+def check_turn(turn: RecordedTurn) -> None:
+    """Raises `StateError` if something in a turn is of another type than it should be, as in a damaged file."""
+    try:
+        _TURN.validate_json(json.dumps(asdict(turn), default=str), strict=True)  # JSON has no tuples: lists will do
+    except (ValidationError, TypeError, ValueError) as error:
+        wrong = error.errors()[0] if isinstance(error, ValidationError) else {"loc": (), "msg": str(error)}
+        where = ".".join(map(str, wrong["loc"])) or "turn"
+        raise StateError(f"its {where!r} is not as it should be: {wrong['msg']}") from None
 
 
 def _log(file: Path, lines: Iterable[JsonObject], damaged: Damaged) -> Iterator[Recorded]:

@@ -13,6 +13,8 @@ from toolsearch_evals.data.files import JsonObject
 
 __all__ = ["call_of", "number_of", "search_of", "texts_of", "turns_of_log"]
 
+_LARGEST = 1e15
+
 
 def turns_of_log(session: str, log: Sequence[JsonObject]) -> list[RecordedTurn]:
     """The turn of a session: its searches and calls, in order; none if it has neither."""
@@ -60,9 +62,9 @@ def texts_of(line: JsonObject, key: str) -> list[str]:
 
 
 def number_of(line: JsonObject, key: str) -> float:
-    """The number under a key, 0 if there is none."""
+    """The number under a key, 0 if there is none that can be a time or a count."""
     value = line.get(key)
-    return value if isinstance(value, int | float) else 0.0
+    return value if isinstance(value, int | float) and abs(value) < _LARGEST else 0.0  # which NaN is not
 
 
 def _text(line: JsonObject, key: str) -> str:

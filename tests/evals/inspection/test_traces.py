@@ -1,6 +1,7 @@
 """What `toolsearch inspect` reads: journals, records and logs, whole or damaged."""
 
 import json
+import random
 import sqlite3
 from pathlib import Path
 from typing import Any
@@ -208,21 +209,44 @@ def test_a_damaged_store_is_read_as_far_as_it_can_be(tmp_path: Path) -> None:
     assert inspect_page(inspect_report(trace)).startswith("<!doctype html>")
 
 
-@pytest.mark.parametrize("fact", ["RunBegan", "UserSaid", "ModelReplied", "ModelCalled", "ToolReturned", "RunEnded"])
-@pytest.mark.parametrize("value", [7, "x", None, [1], {"a": 1}, 1e400, True])
-def test_a_fact_with_values_of_any_type_does_not_end_the_reading(tmp_path: Path, fact: str, value: object) -> None:
-    keys = {
-        "RunBegan": "run at user", "UserSaid": "text at parts", "ModelReplied": "text calls reasoning at model",
-        "ModelCalled": "model usage at seconds error purpose", "ToolReturned": "call_id status content seconds at by",
-        "RunEnded": "reason text at",
-    }[fact].split()  # fmt: skip
-    lines = [{"v": 1, "fact": "RunBegan", "run": "a"}, {"v": 1, "fact": "UserSaid", "text": "hello"}]
-    lines += [{"v": 1, "fact": fact, **dict.fromkeys(some, value)} for some in (keys, keys[:1], keys[1:])]
-    file = tmp_path / "facts.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines), "utf-8")
-    trace = read_trace([file], Words())
-    assert json.loads(json.dumps([each.turns for each in trace.conversations], allow_nan=False))
-    assert inspect_page(inspect_report(trace))
+VALUES = [None, -1, 7, 1e300, float("nan"), True, "", "x", [], [1], [None], [[1]], {"a": [1]}, "x" * 5_000]
+
+
+def mutated(line: Any, rng: random.Random) -> Any:
+    """A copy of a JSON value in which something, however deep, has another value."""
+    copy = json.loads(json.dumps(line))
+    spots: list[tuple[Any, Any]] = []
+
+    def walk(value: Any) -> None:
+        for key in value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ():
+            spots.append((value, key))
+            walk(value[key])
+
+    walk(copy)
+    inside, key = rng.choice(spots)
+    inside[key] = rng.choice(VALUES)
+    return copy
+
+
+@pytest.mark.parametrize("source", ["journal", "record", "gateway"])
+def test_lines_with_values_of_any_type_end_neither_the_reading_nor_the_page(
+    tmp_path: Path, store: Path, source: str
+) -> None:
+    rng = random.Random(7)
+    if source == "journal":
+        with SqliteStore(store) as kept:
+            lines: list[Any] = kept.load("desk-1")
+    else:
+        text = store.with_name("turns.jsonl").read_text("utf-8")
+        lines = LOG if source == "gateway" else [json.loads(line) for line in text.splitlines()]
+    file = tmp_path / "lines.jsonl"
+    for _ in range(40):
+        some = [mutated(line, rng) if rng.random() < 0.2 else line for line in lines]
+        file.write_text("".join(json.dumps(line) + "\n" for line in some), "utf-8")
+        trace = read_trace([file], Words())
+        report = inspect_report(trace)
+        assert json.dumps(report.data["conversations"], allow_nan=False)
+        assert inspect_page(report)
 
 
 def test_files_without_a_turn_say_what_was_wrong(tmp_path: Path) -> None:
