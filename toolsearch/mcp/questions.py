@@ -48,7 +48,7 @@ Asked: TypeAlias = Mapping[str, object] | bool | None
 Ask: TypeAlias = Callable[[Question], Asked | Awaitable[Asked]]
 Elicit: TypeAlias = Callable[[ElicitRequestParams], Awaitable[ElicitResult]]
 
-MOST_QUESTIONS = 20  # of one call; a server that asks on is not answered by a person any more
+MOST_QUESTIONS = 8  # of one call; the client of the SDK goes through ten rounds, and one may be a question of ours
 
 
 @dataclass(eq=False, slots=True)
