@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +13,6 @@ import typer
 from toolsearch import Catalog, SetupError
 from toolsearch.catalog.files import add_file, add_sources, decoded, parse_tools
 from toolsearch.cli.output import warn
-from toolsearch.support.plugins import plugin
 
 __all__ = ["IndexOption", "ToolFiles", "catalog_of", "fill"]
 
@@ -54,7 +54,7 @@ def fill(catalog: Catalog, files: list[str]) -> None:
         if file == "-":
             add_sources(catalog, parse_tools(_standard_input(), "standard input"), "standard input")
         elif _names_servers(file):
-            plugin("reader of files", "toolsearch.tool_files", "mcpServers").load()(catalog, file)
+            _add_servers(catalog, file)
             for server, reason in catalog.missing.items():
                 warn(f"the server {server!r} cannot be reached: {reason}")
         else:
@@ -69,6 +69,15 @@ def _names_servers(file: str) -> bool:
     except (OSError, UnicodeError):
         return False
     return _SERVERS.search(text) is not None
+
+
+def _add_servers(catalog: Catalog, file: str) -> None:
+    found = entry_points(group="toolsearch.tool_files", name="mcpServers")
+    if not found:
+        raise SetupError(
+            f"the file {file!r} names servers, and nothing is installed that reads it: is toolsearch installed?"
+        )
+    next(iter(found)).load()(catalog, file)
 
 
 def _standard_input() -> str:
