@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -111,6 +112,11 @@ MODULES = modules()
 every_module = pytest.mark.parametrize("module", MODULES)
 
 
+@cache
+def tree_of(file: Path) -> ast.Module:
+    return ast.parse(file.read_text("utf-8"))
+
+
 def room_of(module: str) -> str:
     """The package of a module, or the module itself where it lies flat in `toolsearch/`."""
     top, *inner = module.split(".")
@@ -138,8 +144,7 @@ def imports(file: Path, *, inside_functions: bool) -> Iterator[tuple[int, str]]:
 
     Without `inside_functions`, only what an import of the file runs: nothing in functions, nothing for annotations.
     """
-    tree = ast.parse(file.read_text("utf-8"))
-    for node in statements(tree.body, inside_functions=inside_functions):
+    for node in statements(tree_of(file).body, inside_functions=inside_functions):
         if isinstance(node, ast.Import):
             yield from ((node.lineno, alias.name) for alias in node.names)
         else:
@@ -233,7 +238,7 @@ def test_the_house_keeps_its_shape() -> None:
 def test_a_module_and_its_functions_are_short_enough_to_read(module: str) -> None:
     source = MODULES[module].read_text("utf-8")
     assert source.count("\n") <= MOST_LINES, f"{module} has more than {MOST_LINES} lines: do two things live in it?"
-    for node in ast.walk(ast.parse(source)):
+    for node in ast.walk(tree_of(MODULES[module])):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             lines = (node.end_lineno or 0) - node.lineno + 1
             assert lines <= MOST_FUNCTION_LINES, f"{module}:{node.lineno}: {node.name} has {lines} lines"
@@ -244,7 +249,7 @@ PACKAGES = [module for module, file in MODULES.items() if file.name == "__init__
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_a_package_opens_with_a_map_that_names_every_module(package: str) -> None:
-    text = ast.get_docstring(ast.parse(MODULES[package].read_text("utf-8"))) or ""
+    text = ast.get_docstring(tree_of(MODULES[package])) or ""
     inside = {
         name.removeprefix(f"{package}.")
         for name in MODULES
@@ -277,7 +282,7 @@ def test_the_core_needs_only_pydantic_and_the_standard_library_at_import(module:
 
 @every_module
 def test_a_module_says_what_it_is(module: str) -> None:
-    docstring = ast.get_docstring(ast.parse(MODULES[module].read_text("utf-8")))
+    docstring = ast.get_docstring(tree_of(MODULES[module]))
     assert docstring, f"{module} does not open with a docstring"
     opening = docstring.partition("\n\n")[0]
     assert opening.endswith((".", ":", "?")), f"{module} should open with one sentence, not {opening!r}"
