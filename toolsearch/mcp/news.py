@@ -14,6 +14,7 @@ from mcp.client.session import ClientRequestContext, IncomingMessage, ListRootsF
 from mcp.client.subscriptions import (
     PromptsListChanged,
     ResourcesListChanged,
+    ResourceUpdated,
     ServerEvent,
     SubscriptionLost,
     ToolsListChanged,
@@ -25,6 +26,7 @@ from mcp_types import (
     PromptListChangedNotification,
     ResourceListChangedNotification,
     ResourceUpdatedNotification,
+    ResourceUpdatedNotificationParams,
     Root,
     ServerNotification,
     ToolListChangedNotification,
@@ -53,6 +55,14 @@ class News:
         self._report, self._pass_on = report, pass_on
         self._others: set[Literal["resources", "prompts"]] = set()  # kinds that have changed and are not reported yet
         self._other_changed = asyncio.Event()
+        self._watched: frozenset[str] = frozenset()  # resources that somebody wants to hear of
+        self._watched_others = asyncio.Event()
+
+    async def watch(self, addresses: frozenset[str]) -> None:
+        """Hears of these resources when they change, from a server of the modern generation."""
+        if addresses != self._watched:
+            self._watched = addresses
+            self._watched_others.set()
 
     async def on_message(self, message: IncomingMessage) -> None:
         """The callback of the SDK's client."""
@@ -84,6 +94,7 @@ class News:
             tasks.start_soon(self._report_others)
             if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 tasks.start_soon(self._listen, client)
+                tasks.start_soon(self._watch, client)
             await ended.wait()
             tasks.cancel_scope.cancel()
 
@@ -122,6 +133,36 @@ class News:
                 pass
             await asyncio.sleep(AGAIN_SECONDS)
             self.changed.set()  # what happened meanwhile was not told
+
+    async def _watch(self, client: Client) -> None:
+        """Listens to the resources that are watched, on a stream that is opened anew when they are others."""
+        while True:
+            self._watched_others.clear()
+            async with anyio.create_task_group() as tasks:
+                if self._watched:
+                    tasks.start_soon(self._listen_to, client, sorted(self._watched))
+                await self._watched_others.wait()
+                tasks.cancel_scope.cancel()
+
+    async def _listen_to(self, client: Client, addresses: list[str]) -> None:
+        while True:
+            try:
+                async with client.listen(resource_subscriptions=addresses) as events:
+                    async for event in events:
+                        if isinstance(event, ResourceUpdated):
+                            params = ResourceUpdatedNotificationParams(uri=event.uri)
+                            self._pass_on(ResourceUpdatedNotification(params=params))
+            except MCPError as error:
+                log.debug("a server has no events of resources: %s", error)
+                return
+            except SubscriptionLost:
+                pass
+            await asyncio.sleep(AGAIN_SECONDS)
+
+    async def on_session_message(self, message: IncomingMessage) -> None:
+        """The callback of a connection that belongs to a session: what changes is told on the server's own."""
+        if isinstance(message, LoggingMessageNotification | ResourceUpdatedNotification):
+            self._pass_on(message)
 
     def _take(self, event: ServerEvent) -> None:
         match event:

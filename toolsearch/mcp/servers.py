@@ -333,6 +333,10 @@ class Servers:
 
         await self._hop(relist())
 
+    async def watch(self, server: str, addresses: frozenset[str]) -> None:
+        """`on_notification` hears of these resources of a server of the modern generation when they change."""
+        await self._hop(self._supervisor(server).news.watch(addresses))
+
     async def end_session(self, session: str) -> None:
         """Closes the connections that a session has of its own."""
         supervisors = [*self._supervisors.values()]

@@ -142,7 +142,7 @@ class Supervisor:
             client = await link.opened()
             with anyio.fail_after(self._seconds_limit):
                 await self._list(client)
-            self.offer = Offer(client.server_capabilities, client.instructions or "")
+            self.offer = Offer(client.server_capabilities, client.instructions or "", client.protocol_version)
             self.client, self._seconds = client, round(time.monotonic() - begun, 3)
             self._attempts = 0
             self._set("ready", "")
@@ -168,7 +168,7 @@ class Supervisor:
             named = any(name.lower() == "authorization" for name in headers)
             link.auth = auth = None if named else auth_for(self.entry, self.entry.name)
             callbacks = Callbacks(
-                self.news.on_message if key is None else None,
+                self.news.on_message if key is None else self.news.on_session_message,
                 link.open_calls.answer if self._host.can_ask else None,
                 roots_of(self.entry.root) if self.entry.root else None,
             )

@@ -24,7 +24,7 @@ class Conversation:
 
     `mode` is chosen once, when the client first asks for the tools. `listed` are the ids of the tools that the client
     was told of, `searching` is the session whose searches it makes, `channel` the way to tell it what has changed, and
-    `subscribed` are the resources that it wants to hear of.
+    `subscribed` are the resources that it wants to hear of. `level` is that from which on it wants logs.
     """
 
     id: str
@@ -36,6 +36,7 @@ class Conversation:
     searching: Session | None = None
     channel: ServerSession | None = None
     subscribed: set[str] = field(default_factory=set)
+    level: str = "debug"
     used: float = field(default_factory=monotonic)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import Coroutine, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -72,6 +73,7 @@ class Handlers:
     def __init__(self, parts: Parts, changes: Changes) -> None:
         self.parts, self._changes = parts, changes
         self._listen = ListenHandler(changes.bus)
+        self._working: set[asyncio.Task[None]] = set()
 
     def _conversation(self, context: Context) -> Conversation:
         sender = who(context)
@@ -135,22 +137,35 @@ class Handlers:
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         conversation = self._conversation(context)
-        conversation.subscribed.add(str(params.uri))
-        await self.parts.passing.subscribe(str(params.uri), conversation.id)
+        if str(params.uri) not in conversation.subscribed:
+            conversation.subscribed.add(str(params.uri))
+            await self.parts.passing.subscribe(str(params.uri))
         return types.EmptyResult()
 
     async def unsubscribe(self, context: Context, params: types.UnsubscribeRequestParams) -> types.EmptyResult:
         conversation = self._conversation(context)
-        conversation.subscribed.discard(str(params.uri))
-        others = {address for each in self.parts.conversations for address in each.subscribed}
-        if str(params.uri) not in others:
-            await self.parts.passing.subscribe(str(params.uri), conversation.id, ends=True)
+        if str(params.uri) in conversation.subscribed:
+            conversation.subscribed.discard(str(params.uri))
+            await self.parts.passing.unsubscribe(str(params.uri))
         return types.EmptyResult()
 
     async def listen(
         self, context: Context, params: types.SubscriptionsListenRequestParams
     ) -> types.SubscriptionsListenResult:
-        return await self._listen(context, params)
+        wanted = [str(each) for each in params.notifications.resource_subscriptions or ()]
+        for address in wanted:
+            await self.parts.passing.subscribe(address)
+        try:
+            return await self._listen(context, params)
+        finally:
+            for address in wanted:
+                self._spawn(self.parts.passing.unsubscribe(address))
+
+    def _spawn(self, work: Coroutine[None, None, None]) -> None:
+        """Does some work though the request has ended."""
+        task = asyncio.ensure_future(work)
+        self._working.add(task)
+        task.add_done_callback(self._working.discard)
 
     async def list_prompts(self, context: Context, params: object) -> types.ListPromptsResult:
         self._conversation(context)
@@ -163,7 +178,8 @@ class Handlers:
         return await self.parts.passing.complete(params, self._conversation(context).id)
 
     async def set_level(self, context: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
-        self._conversation(context)
+        conversation = self._conversation(context)
+        conversation.level = params.level
         await self.parts.passing.set_level(params)
         return types.EmptyResult()
 

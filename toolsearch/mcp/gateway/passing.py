@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -49,6 +50,7 @@ class Passing:
     def __init__(self, servers: Servers) -> None:
         self._servers = servers
         self._places = _Places()
+        self._watched: defaultdict[str, Counter[str]] = defaultdict(Counter)  # by server: who wants to hear of what
 
     # -- lists ---------------------------------------------------------------------------------------------------
 
@@ -219,15 +221,28 @@ class Passing:
             if isinstance(answer, BaseException):
                 log.debug("server %r: its level of the log was not set: %s", name, answer)
 
-    async def subscribe(self, address: str, session: str, *, ends: bool = False) -> None:
-        """Asks the server of a resource to tell, or no longer to tell, when it changes."""
+    async def subscribe(self, address: str) -> None:
+        """Asks the server of a resource to tell when it changes. Counted: as often, `unsubscribe` is called."""
         for server, own in await self._places_of(address):
-            request: Any = (
-                types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=own))
-                if ends
-                else types.SubscribeRequest(params=types.SubscribeRequestParams(uri=own))
-            )
-            await self._send(server, request, types.EmptyResult, session)
+            self._watched[server][own] += 1
+            if self._servers.offer(server).is_modern:
+                await self._servers.watch(server, frozenset(self._watched[server]))
+            elif self._watched[server][own] == 1:
+                request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=own))
+                await self._send(server, request, types.EmptyResult, None)
+
+    async def unsubscribe(self, address: str) -> None:
+        """The server need no longer tell, once nobody else wants to hear of it."""
+        for server, own in await self._places_of(address):
+            self._watched[server][own] -= 1
+            if self._watched[server][own] > 0:
+                continue
+            del self._watched[server][own]
+            if self._servers.offer(server).is_modern:
+                await self._servers.watch(server, frozenset(self._watched[server]))
+            else:
+                request = types.UnsubscribeRequest(params=types.UnsubscribeRequestParams(uri=own))
+                await self._send(server, request, types.EmptyResult, None)
 
     def known_as(self, server: str, address: str) -> str:
         """How clients know an address of a server."""

@@ -18,7 +18,7 @@ from toolsearch.mcp.gateway.conversations import Conversation
 from toolsearch.mcp.gateway.descriptions import ACTION, CALL, FETCH, SEARCH
 from toolsearch.mcp.gateway.gateway_log import GatewayLog
 from toolsearch.mcp.gateway.in_flight import InFlight
-from toolsearch.mcp.gateway.meta import passed_meta
+from toolsearch.mcp.gateway.meta import LOG_LEVEL_KEY, passed_meta
 from toolsearch.mcp.gateway.resolving import Resolver
 from toolsearch.mcp.gateway.results import failed, passed_on, told
 from toolsearch.mcp.gateway.searches import Searches
@@ -197,8 +197,8 @@ class ToolCalls:
                     original.server or "",
                     original.name,
                     arguments,
-                    progress=progress if _wants_progress(params) else None,
-                    meta=passed_meta(params.meta),
+                    progress=progress,
+                    meta=self._meta(conversation, original.server or "", params, asker),
                     session=conversation.id,
                     elicit=elicit,
                     repeatable=original.repeatable,
@@ -211,9 +211,14 @@ class ToolCalls:
         keeps = conversation.mode != "bridge" and params.name not in (CALL, ACTION)
         return conversation.pages.cut(passed_on(result), keep_structured=keeps)[0]
 
-
-def _wants_progress(params: CallToolRequestParams) -> bool:
-    return bool(params.meta) and "progress_token" in (params.meta or {})
+    def _meta(
+        self, conversation: Conversation, server: str, params: CallToolRequestParams, asker: Asker
+    ) -> dict[str, Any] | None:
+        """The metadata of a call. An older client says once which logs it wants, a newer server is told each time."""
+        meta = passed_meta(params.meta)
+        if not asker.who.is_modern and self.servers.offer(server).is_modern:
+            return {LOG_LEVEL_KEY: conversation.level, **(meta or {})}
+        return meta
 
 
 def _inner(door: str, outer: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
