@@ -14,7 +14,7 @@ from toolsearch import Catalog, SetupError
 from toolsearch.catalog.files import add_file, add_sources, decoded, parse_tools
 from toolsearch.cli.output import warn
 
-__all__ = ["IndexOption", "ToolFiles", "catalog_of", "fill"]
+__all__ = ["IndexOption", "ToolFiles", "catalog_of", "fill", "names_servers"]
 
 # The beginning of `mcp.json`. Other keys than the first are those of files of tools, too.
 _SERVERS = re.compile(
@@ -53,7 +53,7 @@ def fill(catalog: Catalog, files: list[str]) -> None:
             raise SetupError("--tools names no file: its value is empty")
         if file == "-":
             add_sources(catalog, parse_tools(_standard_input(), "standard input"), "standard input")
-        elif _names_servers(file):
+        elif names_servers(file):
             _add_servers(catalog, file)
             for server, reason in catalog.missing.items():
                 warn(f"the server {server!r} cannot be reached: {reason}")
@@ -61,7 +61,7 @@ def fill(catalog: Catalog, files: list[str]) -> None:
             add_file(catalog, file)
 
 
-def _names_servers(file: str) -> bool:
+def names_servers(file: str) -> bool:
     """Whether a file has the form of `mcp.json`: servers to start, where others have definitions."""
     path = Path(file)
     try:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from toolsearch.layers import RecordedTurn
+from toolsearch.support.redaction import redacted_value
 from toolsearch.support.text import text_of
 from toolsearch_evals.data.files import JsonObject
 from toolsearch_evals.inspection.steps import Step, Turn, Words, filled, recorded_call, search_step, turn_of
@@ -46,5 +47,7 @@ def _times(line: JsonObject, words: Words) -> Step:
 
 
 def _other(line: JsonObject, words: Words) -> Step:
-    rest = {key: value for key, value in line.items() if key not in _KNOWN}
-    return filled({"kind": "log", "word": words.cut(str(line["kind"])), "text": words.arguments(rest) if rest else ""})
+    rest = redacted_value({key: value for key, value in line.items() if key not in _KNOWN}, words.redact)
+    pairs = rest.items() if isinstance(rest, Mapping) else ()
+    told = ", ".join(f"{key} {text_of(value)}" for key, value in pairs if value not in (None, "", [], {}))
+    return filled({"kind": "log", "word": words.cut(str(line["kind"])), "text": words.cut(told)})

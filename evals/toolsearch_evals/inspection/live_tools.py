@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from toolsearch import Catalog, SetupError
-from toolsearch.cli.tool_files import fill
+from toolsearch.cli.tool_files import fill, names_servers
 from toolsearch_evals.inspection.live import ServerStates
 
 __all__ = ["live_tools"]
-
-_KEYS = ("mcpServers", "mcp_servers", "context_servers", "servers")
 
 
 @contextmanager
@@ -23,7 +19,7 @@ def live_tools(files: Sequence[str]) -> Generator[tuple[Catalog, ServerStates]]:
 
     Raises `SetupError` if there is no tool in all of them, with what is wrong with each server.
     """
-    configs = [file for file in files if _names_servers(file)]
+    configs = [file for file in files if names_servers(file)]
     catalog = Catalog()
     if rest := [file for file in files if file not in configs]:
         fill(catalog, rest)
@@ -44,12 +40,3 @@ def live_tools(files: Sequence[str]) -> Generator[tuple[Catalog, ServerStates]]:
             told = "; ".join(f"{each['name']}: {each['state']}, {each['reason'] or 'no tool'}" for each in states())
             raise SetupError(f"there is no tool to search: {told}")
         yield catalog, states
-
-
-def _names_servers(file: str) -> bool:
-    """Whether a file is a configuration of MCP servers; what is wrong with it otherwise is said when it is read."""
-    try:
-        document = json.loads(Path(file).read_text("utf-8-sig"))
-    except (OSError, ValueError, RecursionError):
-        return False
-    return isinstance(document, dict) and any(isinstance(document.get(key), Mapping) for key in _KEYS)

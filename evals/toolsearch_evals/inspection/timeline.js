@@ -220,7 +220,7 @@
       ...list(step, "notices").map((each) => make("p", "soft", each)),
     ]],
     note: (step) => ["Note", [long(step.text || "")]],
-    log: (step) => [step.word || "Log", [step.text ? long(step.text, "mono") : ""], step.seconds ? seconds(step.seconds) : ""],
+    log: (step) => [step.word || "Log", [step.text ? long(step.text) : ""], step.seconds ? seconds(step.seconds) : ""],
     end: (step) => ["End", [step.text ? long(step.text) : ""], step.reason || ""],
   };
   const TONES = { ok: "good", approved: "good", found: "good", waits: "fair", expired: "bad", declined: "bad", denied: "bad", failed: "bad", unknown: "bad" };
