@@ -444,6 +444,17 @@ def test_the_servers_of_a_project_start_in_its_folder(home: Path) -> None:
     assert run("cursor", "--project", "--undo")[0] == 0
 
 
+def test_the_folder_that_is_open_in_an_editor_reaches_the_gateway(home: Path) -> None:
+    """toolport#239, mcp-router#210: folders are lost on the way."""
+    entry = {"command": "x", "args": ["${workspaceFolder}"]}
+    file = file_of(home, "cursor")
+    file.write_text(json.dumps({"mcpServers": {"fs": entry}}), "utf-8")
+    change = connection(client_named("cursor"), file, home / "ours.json", PROGRAM)
+    left = CLIENTS["cursor"].entries(change.after, "it")["toolsearch"]
+    assert left == {"command": PROGRAM[0], "args": ["serve", str(home / "ours.json"), "--root", "${workspaceFolder}"]}
+    assert change.added == {"fs": {"command": "x", "args": ["${ROOT}"]}}
+
+
 def test_another_configuration_that_is_served_already_is_named(home: Path) -> None:
     file_of(home, "cursor").write_text(FILES["cursor"], "utf-8")
     assert run("cursor", "--yes", "--config", str(home / "one.json"))[0] == 0

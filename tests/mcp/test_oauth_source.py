@@ -9,10 +9,16 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 
+import httpx2
+from mcp import Client
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.mcp.gateways import GENERATIONS, opened, text_of
 from tests.mcp.oauth_servers import Protected, protected_server
 from tests.mcp.servers import entry
 from toolsearch import ToolCall, ToolResult, ToolSearch
 from toolsearch.mcp import Servers
+from toolsearch.mcp.gateway.http import http_app, listen, serve_http
 from toolsearch.mcp.oauth.login import log_in
 from toolsearch.mcp.oauth.store import LoginStore, login_key
 
@@ -141,6 +147,43 @@ def test_a_login_that_ends_while_it_is_used_is_named_and_a_new_one_is_taken(
             assert (await call()).content == "a note"
 
     asyncio.run(check())
+
+
+@pytest.mark.parametrize("generation", GENERATIONS)
+def test_a_client_of_the_gateway_never_sees_the_401_of_a_server(
+    running: Protected, store: LoginStore, tmp_path: Path, generation: str
+) -> None:
+    """toolhive#4721: a client that gets a 401 begins a login of its own, at the wrong place."""
+    statuses: list[int] = []
+
+    async def note(response: httpx2.Response) -> None:
+        statuses.append(response.status_code)
+
+    async def ask(client: Client) -> tuple[str, str]:
+        searched = await client.call_tool("search_tools", {"queries": ["read my notes"]})
+        called = await client.call_tool("call_tool", {"name": "notes__read_note", "arguments": {}})
+        return text_of(searched), text_of(called)
+
+    async def check() -> None:
+        async with opened(config(running)["mcpServers"], tmp_path, mode="bridge") as gateway:
+            with listen("127.0.0.1", 0) as listening:
+                url = f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+                serving = asyncio.create_task(serve_http(http_app(gateway, host="127.0.0.1"), listening))
+                async with httpx2.AsyncClient(event_hooks={"response": [note]}) as http:
+                    transport = streamable_http_client(url, http_client=http)
+                    async with Client(transport, mode=generation) as client:
+                        assert all("toolsearch login notes" in text for text in await ask(client))
+                        await log_in_to(running, store)
+                        await until(gateway.servers, "ready")
+                        assert (await ask(client))[1] == "a note"
+                        let_it_end(running, store)
+                        running.authorization.refresh.clear()
+                        assert "toolsearch login notes" in (await ask(client))[1]
+                serving.cancel()
+                await asyncio.gather(serving, return_exceptions=True)
+
+    asyncio.run(check())
+    assert 401 not in statuses
 
 
 def test_a_token_of_the_entry_that_is_refused_is_no_question_of_a_login(running: Protected, store: LoginStore) -> None:

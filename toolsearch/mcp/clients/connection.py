@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,10 +59,14 @@ class Connection:
         yield from difference(self.config_before or "", self.config_after, str(self.config), "json")
 
 
-def gateway_entry(app: App, program: list[str], config: Path) -> dict[str, object]:
-    """The entry with which the client starts the gateway. `program` is the command that starts `toolsearch`."""
+def gateway_entry(app: App, program: list[str], config: Path, *, rooted: bool = False) -> dict[str, object]:
+    """The entry with which the client starts the gateway. `program` is the command that starts `toolsearch`.
+
+    `rooted`: some server works in the folder that is open in the client, so the client has to say which that is.
+    """
     command, *arguments = program
-    return {**dict(app.extra), "command": command, "args": [*arguments, "serve", str(config)]}
+    root = ["--root", "${workspaceFolder}"] if rooted and app.variables == "editor" else []
+    return {**dict(app.extra), "command": command, "args": [*arguments, "serve", str(config), *root]}
 
 
 def connection(
@@ -89,7 +94,8 @@ def connection(
     moved, added, notes = _merged(found, ours, app)
     stays = {name: each.notes[0] for name, each in found.items() if each.entry is None}
     entry_name = NAME if NAME not in stays else f"{NAME}-gateway"
-    left = {} if gates else {entry_name: gateway_entry(app, program, config)}
+    rooted = "${ROOT}" in json.dumps(added)
+    left = {} if gates else {entry_name: gateway_entry(app, program, config, rooted=rooted)}
     after = before or ""
     if moved or left:
         after = app.changed(after, list(moved), left, _name(file))
