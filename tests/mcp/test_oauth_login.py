@@ -13,7 +13,7 @@ pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 
 from tests.mcp.oauth_servers import SCOPE, Protected, browse, protected_server
 from toolsearch import SetupError
-from toolsearch.mcp.oauth import NeedsLogin, ServerAuth, auth_for
+from toolsearch.mcp.oauth import NeedsLogin, NeedsMoreRights, ServerAuth, auth_for
 from toolsearch.mcp.oauth.login import ClientOptions, log_in, log_out
 from toolsearch.mcp.oauth.store import LoginStore, Shown, login_key
 
@@ -220,6 +220,24 @@ def test_no_token_stands_in_what_is_shown_or_logged(
     seen = caplog.text + repr(list(store)) + "".join(capfd.readouterr())
     assert kept.tokens.access_token not in seen
     assert (kept.tokens.refresh_token or "-") not in seen
+
+
+def test_a_request_that_needs_more_rights_names_the_command(protected: Protected, store: LoginStore) -> None:
+    with pytest.raises(SetupError, match="refuses the token"):
+        login(protected, store, options=ClientOptions(scopes=("notes:write",)))
+    login(protected, store)
+    for grant, _ in protected.authorization.access.values():
+        grant.scope = "notes:write"  # and not what the server wants
+
+    async def check() -> str:
+        auth = auth_for(Entry(protected.url), "notes", store=store)
+        assert isinstance(auth, ServerAuth)
+        async with httpx2.AsyncClient(auth=auth) as client:
+            assert (await client.post(protected.url, json={})).status_code == 403
+        assert isinstance(auth.problem, NeedsMoreRights)
+        return str(auth.problem)
+
+    assert asyncio.run(check()).endswith("run toolsearch login notes --scope notes:read")
 
 
 def test_a_login_that_is_over_is_known_before_anything_is_sent(protected: Protected, store: LoginStore) -> None:

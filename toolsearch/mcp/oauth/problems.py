@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
+
 from toolsearch import SetupError
 
 __all__ = ["NeedsLogin", "NeedsMoreRights", "RenewalFailed", "TokenRefused"]
 
 
+_PLAIN = re.compile(r"[A-Za-z0-9][\w.:/@*+-]{0,199}\Z", re.ASCII)
+
+
 class NeedsLogin(SetupError):
     """A server asks for a login that only a person can make; the message has the command. `server` is its name."""
 
-    def __init__(self, server: str, why: str = "") -> None:
+    def __init__(self, server: str, why: str = "", options: str = "") -> None:
         reason = f" ({why})" if why else ""
-        super().__init__(f"the server {server!r} needs a login{reason}: run toolsearch login {server}")
+        super().__init__(f"the server {server!r} needs a login{reason}: run toolsearch login {server}{options}")
         self.server = server
 
 
 class NeedsMoreRights(NeedsLogin):
     """A login has too few rights for one request; others still work."""
 
-    def __init__(self, server: str, scope: str = "") -> None:
-        super().__init__(server, f"this needs more rights than the login has{f': {scope}' if scope else ''}")
+    def __init__(self, server: str, scopes: Iterable[str] = ()) -> None:
+        plain = [scope for scope in dict.fromkeys(scopes) if _PLAIN.match(scope)]  # a server's word in a command line
+        super().__init__(server, "this needs more rights than the login has", "".join(f" --scope {s}" for s in plain))
 
 
 class RenewalFailed(SetupError):

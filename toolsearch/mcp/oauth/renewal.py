@@ -57,6 +57,12 @@ class SavedLogin:
         login = self._seen[1]
         return None if login is None or login.shown.refused else login.tokens.access_token
 
+    @property
+    def scopes(self) -> list[str]:
+        """The rights that the login has, as far as its server says."""
+        login = self._seen[1]
+        return (login.tokens.scope or "").split() if login is not None else []
+
     def token(self) -> str | None:
         """The access token, renewed if it is about to end; None without a login.
 

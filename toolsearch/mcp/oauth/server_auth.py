@@ -120,7 +120,9 @@ class ServerAuth(httpx2.Auth):
             return trouble or NeedsLogin(server, "it refuses the token" if has_token else "")
         said = extract_field_from_www_auth(response, "error")
         if response.status_code == FORBIDDEN and said == "insufficient_scope":
-            return NeedsMoreRights(server, extract_scope_from_www_auth(response) or "")
+            return NeedsMoreRights(
+                server, [*self._login.scopes, *(extract_scope_from_www_auth(response) or "").split()]
+            )
         return None
 
 
