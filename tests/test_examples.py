@@ -123,6 +123,7 @@ SHOWN = {
         "draft: user: 'Paint the fence, please.' needs []",
         "keyword, append: loads 100% of 3 needed tools\nkeyword, bridge: ",
     ],
+    "gateway": [],  # it says what to install; tests/mcp/test_published.py runs it with the servers it needs
     "framework_tools": [],  # a part of those with_…, which tests/frameworks/test_framework_examples.py runs
 }
 

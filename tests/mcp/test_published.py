@@ -27,6 +27,7 @@ from mcp import Client, StdioServerParameters
 
 from toolsearch import ToolCall, ToolSearch
 from toolsearch.mcp import Servers
+from toolsearch.mcp.gateway import Gateway
 
 MARK = "TOOLSEARCH_TEST_OF_PUBLISHED_SERVERS"
 SERVERS = [name for name in READS if HAS_NODE or name not in ("everything", "filesystem", "memory", "thinking")]
@@ -121,6 +122,44 @@ def test_definitions_and_results_are_what_the_official_client_gets(servers: Serv
     assert (answer.status, found in answer.content) == ("ok", True)
 
 
+@pytest.mark.parametrize("mode", ["bridge", "all"])
+def test_through_the_gateway_definitions_and_results_are_the_same(servers: Servers, folder: Path, mode: str) -> None:
+    """E: of all servers at once, each by the name that the gateway lists or a search names."""
+
+    async def compare() -> None:
+        entries = marked(published(folder), str(folder))
+        async with Gateway({"mcpServers": entries}, mode=mode) as gateway:
+            await gateway.servers.ready(60)
+            async with asyncio.timeout(120), Client(gateway.server, mode="legacy", cache=None) as client:
+                if mode == "all":
+                    await same_definitions(client, servers)
+                for server in set(SERVERS) - {
+                    "thinking"
+                }:  # which counts its calls, so that no two answers are the same
+                    tool, arguments, _ = read_of(server, folder)
+                    direct = plain(await servers.call(server, tool, arguments))
+                    name, given = f"{server}__{tool}", arguments
+                    if mode == "bridge":
+                        reads = servers.catalog.get(f"{server}/{tool}").kind == "read"
+                        name, given = "call_tool" if reads else "call_action", {"name": name, "arguments": arguments}
+                    through = plain(await client.call_tool(name, given))
+                    kept = ("content", "structuredContent", "isError")
+                    assert {key: through.get(key) for key in kept} == {key: direct.get(key) for key in kept}, server
+
+    asyncio.run(compare())
+
+
+async def same_definitions(client: Client, servers: Servers) -> None:
+    """A gateway that lists everything lists what the servers sent, but for the names."""
+    listed = [
+        each.model_dump(by_alias=True, exclude_unset=True, mode="json") for each in (await client.list_tools()).tools
+    ]
+    by_name = {each["name"]: each for each in listed}
+    for tool in servers.catalog:
+        sent = dict(servers.definition(tool))
+        assert by_name[f"{tool.server}__{sent['name']}"] == {**sent, "name": f"{tool.server}__{sent['name']}"}
+
+
 def test_fetch_reads_a_page_of_this_machine(servers: Servers, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("<html><body><h1>Heading</h1><p>Some text.</p></body></html>", "utf-8")
 
@@ -152,6 +191,7 @@ def test_media_of_a_published_server_stay_what_they_are(servers: Servers) -> Non
 PARENT = """
 import json, sys, time
 from toolsearch.mcp import Servers
+from toolsearch.mcp.gateway import Gateway
 servers = Servers(json.load(open(sys.argv[1])), connect_seconds=60).start()
 print(sum(each.is_ready for each in servers.health().values()), flush=True)
 time.sleep(600)
@@ -168,3 +208,33 @@ def test_kill_9_of_the_parent_leaves_none_of_them(folder: Path, tmp_path: Path) 
         assert len(marked_processes(str(tmp_path))) > len(SERVERS)
         os.kill(parent.pid, 9)
     assert all_gone(str(tmp_path))
+
+
+def test_the_example_of_a_gateway_shows_what_it_is_about(tmp_path: Path) -> None:
+    example = Path(__file__).resolve().parents[2] / "examples" / "gateway.py"
+    done = subprocess.run(
+        [sys.executable, "-W", "error", str(example)],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    at = 0
+    for protocol, mode in (("2025-11-25", "legacy"), ("2026-07-28", "auto")):
+        for text in (
+            f"protocol {protocol}\n",
+            "listed: search_tools, fetch_result\n",
+            "found: Loaded",
+            "told that the list has changed: search_tools, fetch_result, time__convert_time, git__git_create_branch",
+            'read: { "source": { "timezone": "UTC"',
+            "says decline\n",
+            "'git__git_create_branch' did not run: the user declined.",
+            "says accept\n",
+            f"answer: Created branch 'second-{mode}' from 'main'\n",
+        ):
+            at = done.stdout.find(text, at)
+            assert at >= 0, f"{text!r} is not shown, or not in its place:\n{done.stdout}"
+    assert done.stdout.endswith("branches: main second-auto second-legacy\n")
+    assert list(tmp_path.iterdir()) == []

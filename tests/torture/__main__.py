@@ -48,6 +48,7 @@ ATTACKS = {
     "schemas": Attack("schemas", {"count": 6000}, "fuzzed schemas and arguments"),
     "replies": Attack("wires", {"count": 2500}, "fuzzed replies of a provider"),
     "streams": Attack("wires", {"count": 2500}, "fuzzed streams"),
+    "gateway": Attack("gateway", {"seconds": 60}, "50 clients of a gateway over 20 servers, servers killed"),
     "results": Attack("results", {}, "results and exceptions of tools"),
 }
 

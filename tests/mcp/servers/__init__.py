@@ -7,6 +7,7 @@
 By hand: `python tests/mcp/servers plain --tools 3`; `--help` lists what a server takes.
 
     plain       any number of tools that say which process and connection answered; `slow_start`, `seconds` a call
+    quick       the same by hand, without the SDK: cheap to start many of
     everything  one tool for each thing that a result or a conversation can have; resources, prompts, completion
     changing    tools that come, go and change, told or untold
     asking      an action that asks the user before it runs, in both generations of the protocol
@@ -28,7 +29,7 @@ FOLDER = Path(__file__).resolve().parent
 SECRET = "sk-test-0123456789abcdef-do-not-show"
 
 
-def entry(name: str, **options: object) -> dict[str, Any]:
+def entry(name: str, /, **options: object) -> dict[str, Any]:
     """What `mcpServers` says of the server `name` over stdio. `True` gives a flag, `None` and `False` nothing."""
     if not (FOLDER / f"{name}.py").exists():
         raise ValueError(f"no server is called {name!r}: see {FOLDER}")
@@ -43,7 +44,7 @@ def entry(name: str, **options: object) -> dict[str, Any]:
 
 
 @contextmanager
-def over_http(name: str, *, port: int = 0, sse: bool = False, **options: object) -> Iterator[dict[str, Any]]:
+def over_http(name: str, /, *, port: int = 0, sse: bool = False, **options: object) -> Iterator[dict[str, Any]]:
     """The server `name` over HTTP on loopback while the block runs: gives its entry, with `url` and `type`."""
     started = entry(name, http=port, sse=sse, **options)
     # Its output is dropped once it has said its address: a pipe that nobody reads would stop it.

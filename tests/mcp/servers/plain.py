@@ -10,13 +10,12 @@ from weakref import WeakKeyDictionary
 import mcp_types as types
 from mcp.server.lowlevel import Server
 
+from tests.mcp.servers.quick import topic_of
 from tests.mcp.servers.serving import options, serve
-
-TOPICS = ("invoice", "ticket", "calendar", "parcel", "contract", "backup", "newsletter", "vehicle", "recipe", "meter")
 
 
 def definition(name: str, server: str, number: int) -> types.Tool:
-    topic = TOPICS[number % len(TOPICS)]
+    topic = topic_of(number)
     return types.Tool(
         name=name,
         description=f"Reads {topic} number {number} of {server}.",
