@@ -64,6 +64,11 @@ class Conversations:
         self._drop()
         return found
 
+    def end(self, key: str) -> None:
+        """Ends the conversation of a client that has left, if there is one."""
+        if (found := self._open.pop(key, None)) is not None:
+            self._ended(found)
+
     def _drop(self) -> None:
         bar = monotonic() - self._idle
         while len(self._open) > self._most or (len(self._open) > 1 and next(iter(self._open.values())).used < bar):

@@ -68,6 +68,10 @@ class Gateway:
         await in_thread(self.servers.close)
         self._parts.log.close()
 
+    def client_left(self, session_id: str) -> None:
+        """Forgets a client that has ended its session, and ends what servers keep for it. In the gateway's loop."""
+        self._parts.conversations.end(session_id)
+
     async def serve_stdio(self) -> None:
         """Serves the client at the other end of stdin and stdout, until it leaves."""
         async with stdio_server() as (read, write):

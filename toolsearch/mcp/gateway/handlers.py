@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Mapping
-from contextlib import suppress
+from collections.abc import Coroutine, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import ListenHandler
 
 import toolsearch
+from toolsearch.mcp.gateway.asking import Asker
 from toolsearch.mcp.gateway.changes import Changes
 from toolsearch.mcp.gateway.clients import Context, who
 from toolsearch.mcp.gateway.conversations import Conversation
@@ -82,6 +83,14 @@ class Handlers:
             conversation.channel = context.session
         return conversation
 
+    @contextmanager
+    def _answering(self, context: Context) -> Iterator[Conversation]:
+        conversation = self._conversation(context)
+        try:
+            yield conversation
+        finally:
+            self.parts.answered(conversation)
+
     async def around(self, ctx: Context, call_next: CallNext) -> HandlerResult:
         """What the SDK has no handler for: the instructions as they are now, and arguments that came as a text."""
         context = ctx
@@ -111,9 +120,14 @@ class Handlers:
         conversation = self._conversation(context)
         mode = await self.parts.lists.mode(who(context), conversation)
         before = conversation.listed
-        result = await self.parts.asking.run(
-            context, params, lambda asker: self.parts.calls.answer(conversation, params, asker)
-        )
+
+        async def answer(asker: Asker) -> dict[str, Any]:
+            try:
+                return await self.parts.calls.answer(conversation, params, asker)
+            finally:
+                self.parts.answered(conversation)
+
+        result = await self.parts.asking.run(context, params, answer)
         if mode == "live" and (params.name == SEARCH or conversation.listed != before):
             await self._changes.tell_tools(conversation)
         if isinstance(result, dict):  # as good as an object of the SDK, and nothing of a result is lost in it
@@ -133,7 +147,8 @@ class Handlers:
     async def read_resource(
         self, context: Context, params: types.ReadResourceRequestParams
     ) -> types.ReadResourceResult:
-        return await self.parts.passing.read(params, self._conversation(context).id)
+        with self._answering(context) as conversation:
+            return await self.parts.passing.read(params, conversation.id)
 
     async def subscribe(self, context: Context, params: types.SubscribeRequestParams) -> types.EmptyResult:
         conversation = self._conversation(context)
@@ -172,10 +187,12 @@ class Handlers:
         return await self.parts.passing.prompts()
 
     async def get_prompt(self, context: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:
-        return await self.parts.passing.prompt(params, self._conversation(context).id)
+        with self._answering(context) as conversation:
+            return await self.parts.passing.prompt(params, conversation.id)
 
     async def complete(self, context: Context, params: types.CompleteRequestParams) -> types.CompleteResult:
-        return await self.parts.passing.complete(params, self._conversation(context).id)
+        with self._answering(context) as conversation:
+            return await self.parts.passing.complete(params, conversation.id)
 
     async def set_level(self, context: Context, params: types.SetLevelRequestParams) -> types.EmptyResult:
         conversation = self._conversation(context)

@@ -6,6 +6,7 @@ import hmac
 import ipaddress
 import logging
 import socket
+import sys
 from collections.abc import Mapping
 
 import uvicorn
@@ -15,6 +16,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from toolsearch import SetupError
+from toolsearch.mcp.gateway.clients import SESSION_HEADER
 from toolsearch.mcp.gateway.gateway import Gateway
 
 __all__ = ["http_app", "is_loopback", "listen", "serve_http"]
@@ -55,7 +57,8 @@ def http_app(gateway: Gateway, *, host: str = "127.0.0.1", token: str = "", orig
         session_idle_timeout=gateway.settings.idle_seconds,
         max_sessions=gateway.settings.sessions,
     )
-    guarded = _Origins(app, (*security.allowed_origins,)) if not is_loopback(host) else app
+    leaving = _Leaving(app, gateway)
+    guarded = _Origins(leaving, (*security.allowed_origins,)) if not is_loopback(host) else leaving
     return _Token(guarded, token) if token else guarded
 
 
@@ -77,6 +80,18 @@ class _Token:
             await answer(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+
+class _Leaving:
+    """Tells the gateway of clients that end their session."""
+
+    def __init__(self, app: ASGIApp, gateway: Gateway) -> None:
+        self._app, self._gateway = app, gateway
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._app(scope, receive, send)
+        if scope["type"] == "http" and scope["method"] == "DELETE":
+            self._gateway.client_left(_headers(scope).get(SESSION_HEADER.encode(), b"").decode("latin-1"))
 
 
 class _Origins:
@@ -103,10 +118,20 @@ def _bearer(scope: Scope) -> bytes:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises `SetupError` if the port is taken."""
+    """A socket that listens. Raises `SetupError` if the port is taken.
+
+    Its protocol is named: asyncio turns the wait for further small packets off only then, and answers are small ones.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+        if sys.platform != "win32":  # there it would let two programs have one port
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+        listening.listen(128)
+        return listening
     except OSError as error:
+        listening.close()
         raise SetupError(f"{host}:{port} cannot be served: {error.strerror or error}") from None
 
 

@@ -102,6 +102,12 @@ class Parts:
             definitions = [sent for tool in tools if (sent := self.servers.definition(tool))]
             self._saved.put(self.servers.config, server, definitions, self.servers.offer(server).instructions)
 
+    def answered(self, conversation: Conversation) -> None:
+        """After a request: one without a session leaves no connection and no search behind."""
+        own = any(entry.options.get("session") == "client" for entry in self.servers.config.servers.values())
+        if conversation.is_passing and (own or conversation.searching is not None):
+            self._forget(conversation)
+
     def _forget(self, conversation: Conversation) -> None:
         """Ends what was kept for a client that has gone, or was silent for too long."""
         self.searches.end(conversation)
