@@ -88,7 +88,7 @@ def search_step(search: Any, led_to: Sequence[str] = ()) -> Step:
 
 
 def turn_of(number: int, steps: Sequence[Step], mode: str = "") -> Turn:
-    """A turn with its sums. Steps that only began or ended it are in the turn itself."""
+    """A turn with the sums of its steps; when it began, and for whom, stands in the turn itself."""
     rounds = [step for step in steps if step["kind"] == "round"]
     priced = [step["dollars"] for step in rounds if "dollars" in step]
     first = next((step["at"] for step in steps if step.get("at")), 0.0)

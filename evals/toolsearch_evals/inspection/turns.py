@@ -32,6 +32,7 @@ from toolsearch_evals.recording.needs import needs_of
 
 __all__ = ["turns_of_facts"]
 
+_BESIDE_TOOLS = ("bridge", "native")  # ways of delivery that leave the list of tools as it is
 _WRONG = (TypeError, ValueError, AttributeError, KeyError, IndexError)  # what a value of the wrong type leads to
 
 
@@ -175,7 +176,8 @@ class _TurnReader:
         loaded = () if isinstance(event, ToolsUnloaded) else event.loaded
         unloaded = () if isinstance(event, ToolsRevealed) else event.unloaded
         notices = [self.words.cut(each) for each in event.notices] if isinstance(event, ToolsUnloaded) else []
-        if loaded or unloaded:
+        is_in_requests = self.recorded is None or self.recorded.mode not in _BESIDE_TOOLS
+        if (loaded or unloaded) and is_in_requests:
             self.cache.lost_by("tools were loaded" if loaded else "tools were unloaded")
         if isinstance(event, ToolsFound):
             loaded = ()  # they stand with the search

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from toolsearch import Catalog, ToolCall, ToolSearch
+from toolsearch import Catalog, Settings, ToolCall, ToolSearch
 from toolsearch.events.facts import Reply, Usage
 from toolsearch.layers import record
 from toolsearch.loop import Agent
@@ -69,9 +69,11 @@ TALKS: dict[str, Talk] = {
 }  # fmt: skip
 
 
-def play(store: Any, talks: dict[str, Talk] = TALKS, observe: Any = (), index: str = "keyword") -> None:
+def play(store: Any, talks: dict[str, Talk] = TALKS, observe: Any = (), mode: str = "append") -> None:
     """Plays the talks; a person says to every action what stands in the talk."""
-    search = ToolSearch(Catalog(definitions()), index, run=answer, mode="append", results=2)
+    search = ToolSearch(
+        Catalog(definitions()), "keyword", run=answer, results=2, settings=Settings.from_mapping({"mode": mode})
+    )
     for name, turns in talks.items():
         for said, replies, allowed in turns:
             agent = Agent(ScriptedModel(*replies), search, store=store, observe=observe, actions="wait")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.evals.inspection.conftest import definitions, play
+from tests.evals.inspection.conftest import definitions, play, query, reply
 from toolsearch import Catalog, SetupError
 from toolsearch.events.facts import ModelCalled, Usage
 from toolsearch.stores import SqliteStore
@@ -116,6 +116,17 @@ def test_a_loss_has_a_cause_and_a_price() -> None:
     lost = reader.round_of(called(2_500, 0, at=1_000.0))
     assert lost["why"] == "tools were loaded and 15 minutes passed"
     assert lost["lost_dollars"] == pytest.approx(1_920 * (0.25 - 0.025) / 1e6)
+
+
+@pytest.mark.parametrize(("mode", "why"), [("append", "tools were loaded"), ("bridge", "")])
+def test_tools_that_do_not_stand_in_the_list_of_tools_cost_no_cache(tmp_path: Path, mode: str, why: str) -> None:
+    replies = [reply(query("find mail"), read=2_000), reply(query("find photo"), read=2_400, cached=1_920),
+               reply(text="Here.", read=2_800)]  # fmt: skip
+    with SqliteStore(tmp_path / "journals.db") as kept:
+        play(kept, {"one": [("Find it.", replies, True)]}, mode=mode)
+    rounds = steps(read_trace([tmp_path / "journals.db"], Words()), "one", "round")
+    assert [each.get("lost", 0) for each in rounds] == [0, 0, 2_304]
+    assert rounds[-1].get("why", "") == why
 
 
 # -- other files -------------------------------------------------------------------------------------------------------
