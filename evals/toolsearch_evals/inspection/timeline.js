@@ -256,9 +256,9 @@
   };
 
   const longest = (turn) => Math.max(1, ...(turn ? turn.steps.map((step) => (step.input || 0) + (step.output || 0)) : []));
-  const turnOf = (turn, others, open, most) => {
+  const turnOf = (turn, others, open, most, side = "") => {
     const said = turn.said || turn.steps.map((step) => list(step, "queries")[0] || step.tool || "").find(Boolean) || "(nothing was said)";
-    const made = make("details", "turn", make("summary", "", make("span", "said", `${turn.turn}. ${said}`), make("span", "chips", ...sums(turn))));
+    const made = make("details", "turn", make("summary", "", make("span", "said", side ? make("b", "side", side) : "", `${turn.turn}. ${said}`), make("span", "chips", ...sums(turn))));
     const fill = () => {
       if (made.children.length > 1) return;
       const about = [time(turn.at), turn.seconds ? seconds(turn.seconds) : "", turn.mode ? `mode ${turn.mode}` : "", turn.user ? `for ${turn.user}` : "", turn.client ? `client ${turn.client}` : "", turn.ended || "not ended"].filter(Boolean).join(" · ");
@@ -295,7 +295,7 @@
       inPieces(place, rows, MOST.rows, (row) => {
         const most = Math.max(...row.map(longest)); /* one scale for both sides */
         if (row.length === 1) return turnOf(row[0], null, openTurns, most);
-        return make("div", "row two", ...row.map((turn, side) => (turn ? turnOf(turn, keysOf(row[1 - side]), openTurns, most) : make("p", "soft", "no such turn"))));
+        return make("div", "row two", ...row.map((turn, side) => (turn ? turnOf(turn, keysOf(row[1 - side]), openTurns, most, "AB"[side]) : make("p", "soft", `${"AB"[side]} has no such turn.`))));
       });
       made.append(place);
     };
