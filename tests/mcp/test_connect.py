@@ -144,6 +144,26 @@ def test_the_undo_refuses_a_file_that_has_changed_since_and_shows_how(home: Path
     assert file.read_text("utf-8") == changed
 
 
+@pytest.mark.parametrize("client", CLIENTS)
+def test_the_servers_go_back_into_a_file_that_has_changed_since(home: Path, client: str) -> None:
+    """Claude Code writes to its file all the time."""
+    app = client_named(client)
+    file = file_of(home, client)
+    file.write_bytes(FILES[client].encode())
+    servers = app.entries(FILES[client], "it")
+    run(client, "--yes")
+    changed = app.changed(file.read_bytes().decode(), [], {"new": {"command": "new"}}, "it")
+    changed = f"{changed}# mine\n" if app.form == "toml" else f"{changed}// mine\n"
+    file.write_bytes(changed.encode())
+    assert run(client, "--undo")[0] == 2
+    code, said = run(client, "--undo", "--keep-changes")
+    assert (code, "the servers are back" in said) == (0, True)
+    now = file.read_bytes().decode()
+    assert app.entries(now, "it") == {"new": {"command": "new"}, **servers}
+    assert "mine" in now
+    assert not (home / ".config" / "toolsearch" / "mcp.json").exists()
+
+
 def test_nothing_happens_without_a_yes(home: Path) -> None:
     file = file_of(home, "cursor")
     file.write_text(FILES["cursor"], "utf-8")

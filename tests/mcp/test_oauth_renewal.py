@@ -17,6 +17,7 @@ pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 from tests.mcp.oauth_servers import Protected, protected_server
 from toolsearch import SetupError
 from toolsearch.mcp.oauth import NeedsLogin, RenewalFailed, ServerAuth, auth_for, login_stamp
+from toolsearch.mcp.oauth.keyring_door import open_keyring
 from toolsearch.mcp.oauth.login import log_in
 from toolsearch.mcp.oauth.renewal import SavedLogin
 from toolsearch.mcp.oauth.store import Login, LoginStore, login_key
@@ -250,6 +251,7 @@ class Ring:
 
     def __init__(self) -> None:
         self.kept: dict[tuple[str, str], str] = {}
+        self.backends: list[Ring] = []
         self.most = 1_000_000
         self.is_locked = False
 
@@ -306,7 +308,11 @@ def test_a_keyring_that_refuses_long_secrets_or_keeps_plain_text_is_not_used(
     store = LoginStore(tmp_path / "logins")
     asyncio.run(log_in("notes", running.url, lambda url, _: running.approve(url), store=store))
     assert (ring.kept, [each.kept_in for each in store]) == ({}, ["file"])
-    ring.most, ring.priority = 1_000_000, 0.5
     monkeypatch.setenv("TOOLSEARCH_LOGINS", "keyring")
+    plain = Ring()
+    ring.most, plain.priority, ring.backends = 1_000_000, 0.5, [plain]
     with pytest.raises(SetupError, match="there is none"):
-        LoginStore(tmp_path / "others")
+        open_keyring()
+    ring.priority, ring.backends = 0.5, []
+    with pytest.raises(SetupError, match="there is none"):
+        open_keyring()

@@ -15,6 +15,7 @@ from pydantic import BaseModel, ValidationError
 from toolsearch import SetupError
 from toolsearch.mcp.clients import json_edit
 from toolsearch.mcp.clients.connection import OURS, Connection, read_text
+from toolsearch.mcp.clients.convert import is_gateway
 from toolsearch.mcp.clients.preview import difference
 from toolsearch.mcp.clients.table import App
 from toolsearch.support.locks import locked
@@ -70,9 +71,10 @@ class Records:
             raise SetupError(f"the change cannot be made: {error}") from None
         return copy
 
-    def undo(self, app: App, file: Path) -> list[str]:
+    def undo(self, app: App, file: Path, *, keep_changes: bool = False) -> list[str]:
         """Puts back the file as it was before the last change to it, and says what was done.
 
+        With `keep_changes`, only the servers go back, into the file as it is now: what else has changed stays.
         Raises `Changed` if it is not as that change left it, `SetupError` if there was none.
         """
         try:
@@ -80,11 +82,11 @@ class Records:
             if key is None:
                 raise SetupError(f"there is nothing to undo: toolsearch has not changed {str(file)!r}")
             with locked(self.folder / "lock", LOCK_SECONDS):
-                return self._undo(app, file, key)
+                return self._undo(app, file, key, keep_changes=keep_changes)
         except OSError as error:
             raise SetupError(f"it cannot be undone: {error}") from None
 
-    def _undo(self, app: App, file: Path, key: str) -> list[str]:
+    def _undo(self, app: App, file: Path, key: str, *, keep_changes: bool) -> list[str]:
         record = self._record(key)
         before, after = (self._text(key, part) for part in ("before", "after"))
         now = read_text(file)
@@ -92,11 +94,15 @@ class Records:
         done = []
         if now == was:
             done.append(f"{file} is already as it was")
+        elif now != after and keep_changes:
+            _replace(file, _with_servers_of(before, now or "", app, file))
+            done.append(f"the servers are back in {file}, and what else has changed there stays")
         elif now != after:
             lines = list(difference(after, now or "", file.name, app.form))
             raise Changed(
-                f"the file {str(file)!r} has changed since toolsearch wrote it, so nothing is undone. Put back what "
-                f"you want by hand; the file as it was is {self.folder / key!s}.before",
+                f"the file {str(file)!r} has changed since toolsearch wrote it, so nothing is undone. Say "
+                "--keep-changes to put the servers back and leave the rest as it is now; the file as it was is "
+                f"{self.folder / key!s}.before",
                 lines,
             )
         elif was is None:
@@ -174,6 +180,14 @@ class Records:
         if data is None:
             raise SetupError(f"the copy {self.folder / key!s}.{part} is gone, so nothing can be undone")
         return data.decode()
+
+
+def _with_servers_of(before: str, now: str, app: App, file: Path) -> str:
+    """The text of now, with the servers of before that have gone since, and without the gateway."""
+    what = f"the file {str(file)!r}"
+    entries = app.entries(now, what)
+    back = {name: entry for name, entry in app.entries(before, what).items() if name not in entries}
+    return app.changed(now, [name for name, entry in entries.items() if is_gateway(entry)], back, what)
 
 
 def _stem(file: Path) -> str:

@@ -7,6 +7,8 @@ import re
 import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime
+from datetime import time as clock
 
 from toolsearch import SetupError
 
@@ -168,5 +170,11 @@ def _key(name: str) -> str:
 
 
 def _value(value: object) -> str:
-    """A text, a number, a truth value or a list of them, in the form that TOML shares with JSON."""
+    """A value in one line. Texts, numbers and truth values have the form that TOML shares with JSON."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{_key(name)} = {_value(each)}" for name, each in value.items()) + " }"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_value, value)) + "]"
+    if isinstance(value, datetime | date | clock):
+        return value.isoformat()
     return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")

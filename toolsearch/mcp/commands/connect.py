@@ -40,6 +40,12 @@ def connect(
     ] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Make the change without asking.")] = False,
     undo: Annotated[bool, typer.Option("--undo", help="Put back the client's file as it was before.")] = False,
+    keep_changes: Annotated[
+        bool,
+        typer.Option(
+            "--keep-changes", help="With --undo: put back the servers, and leave what else has changed since."
+        ),
+    ] = False,
     only_print: Annotated[bool, typer.Option("--print", help="Only print the entry of the gateway.")] = False,
 ) -> None:
     """Move a client's servers into one file of yours, and leave the client one entry: the gateway in front of them.
@@ -59,7 +65,7 @@ def connect(
     if only_print:
         _print_entry(app, ours)
     elif undo:
-        _undo(app, theirs)
+        _undo(app, theirs, keep_changes=keep_changes)
     else:
         _connect(app, theirs, ours, yes=yes)
 
@@ -97,9 +103,9 @@ def _back(app: App, theirs: Path) -> str:
     return f"toolsearch connect {app.name}{where} --undo"
 
 
-def _undo(app: App, theirs: Path) -> None:
+def _undo(app: App, theirs: Path, *, keep_changes: bool) -> None:
     try:
-        done = Records().undo(app, theirs)
+        done = Records().undo(app, theirs, keep_changes=keep_changes)
     except Changed as error:
         _show(error.lines)
         raise

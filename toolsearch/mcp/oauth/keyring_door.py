@@ -51,6 +51,10 @@ class Keyring:
             self._backend.delete_password(service, name)
 
 
+def _chained(backend: _Backend) -> list[_Backend]:
+    return [*getattr(backend, "backends", ())]
+
+
 def open_keyring() -> Keyring | None:
     """The keyring; None where there is none, where it would keep plain text, or with TOOLSEARCH_LOGINS=file.
 
@@ -63,7 +67,8 @@ def open_keyring() -> Keyring | None:
         return None
     try:
         backend: _Backend = import_module("keyring").get_keyring()
-        is_real = backend.priority >= 1  # the backends that fail, or keep plain text, have less
+        # The backends that fail, or keep plain text, have less; a chain of backends writes to its first one.
+        is_real = all(each.priority >= 1 for each in (backend, *_chained(backend)[:1]))
     except Exception:
         is_real = False
     else:

@@ -63,6 +63,7 @@ async def log_in(
     """
     options = options or ClientOptions()
     key = login_key(server, url)
+    await asyncio.to_thread(store.prepare)
     known = await asyncio.to_thread(_known_client, store, key) if options.client_id is None else None
     port, fixed = options.port, options.port is not None
     if port is None:

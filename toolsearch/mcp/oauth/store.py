@@ -7,6 +7,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, suppress
+from functools import cached_property
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit, urlunsplit
@@ -69,9 +70,18 @@ def public_url(url: str) -> str:
 class LoginStore:
     """The logins of this user. Its methods block: call them in a thread. They raise `SetupError`."""
 
-    def __init__(self, folder: Path | None = None, keyring: Keyring | None = None) -> None:
+    def __init__(self, folder: Path | None = None) -> None:
         self.folder = state_folder() / "logins" if folder is None else folder
-        self._keyring = open_keyring() if keyring is None else keyring
+
+    @cached_property
+    def _keyring(self) -> Keyring | None:
+        """Opened when it is needed: finding it takes a while."""
+        return open_keyring()
+
+    def prepare(self) -> None:
+        """Makes sure that a login can be kept, before somebody takes the trouble to log in."""
+        make_private_folder(self.folder)
+        _ = self._keyring
 
     def stamp(self, key: str) -> tuple[int, int] | None:
         """A value that changes whenever the login does; None if there is none. It does not block for long."""
