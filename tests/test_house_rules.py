@@ -263,6 +263,7 @@ def test_the_core_needs_only_pydantic_and_the_standard_library_at_import(module:
     if module in (
         "toolsearch.cli.commands",
         "toolsearch.cli.enrich",
+        "toolsearch.cli.installed",
         "toolsearch.cli.learned",
         "toolsearch.cli.model_options",
         "toolsearch.cli.output",

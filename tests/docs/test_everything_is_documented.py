@@ -70,13 +70,14 @@ def walk(command, path: str) -> Iterator[tuple[str, list[str]]]:
         if name.startswith("--") and name not in ("--help", "--install-completion", "--show-completion")
     ]
     yield path, options
-    for name, child in getattr(command, "commands", {}).items():
+    for name in command.list_commands(None) if hasattr(command, "list_commands") else ():
+        child = command.get_command(None, name)
         if not child.hidden:
             yield from walk(child, f"{path} {name}")
 
 
 def test_every_command_and_option_is_in_the_docs() -> None:
-    found = [*walk(typer.main.get_command(commands.app), "toolsearch")]  # the installed commands are mounted there
+    found = [*walk(typer.main.get_command(commands.app), "toolsearch")]
     assert {path.split()[1] for path, _ in found[1:]} >= {entry.name for entry in entry_points("toolsearch.commands")}
     missing = [path for path, _ in found if not is_documented(path)]
     missing += [f"{path} {option}" for path, options in found for option in options if not is_documented(option)]

@@ -44,8 +44,8 @@ def options(of: tuple[str, ...]) -> tuple[Any, list[str]]:
     rest = list(of)
     while hasattr(command, "commands"):
         name = rest.pop(0)
-        assert name in command.commands, f"`toolsearch {' '.join(of)}` names no command"
-        command = command.commands[name]
+        assert name in command.list_commands(None), f"`toolsearch {' '.join(of)}` names no command"
+        command = command.get_command(None, name)
     return command, rest
 
 

@@ -1,8 +1,7 @@
-"""The commands of `toolsearch`: parsing and printing only. Entry points `toolsearch.commands` add more."""
+"""The commands of `toolsearch`: parsing and printing only. Entry points add more: see `installed`."""
 
 from __future__ import annotations
 
-from importlib.metadata import EntryPoint, entry_points
 from typing import Annotated
 
 import typer
@@ -13,6 +12,7 @@ from toolsearch.catalog.examples import Examples
 from toolsearch.catalog.exports import check_exports
 from toolsearch.catalog.sanitising import FLAGS
 from toolsearch.cli.enrich import enrich
+from toolsearch.cli.installed import Commands
 from toolsearch.cli.learned import learned
 from toolsearch.cli.output import (
     FormatOption,
@@ -31,7 +31,7 @@ from toolsearch.cli.tool_files import IndexOption, ToolFiles, catalog_of, fill
 
 __all__ = ["app"]
 
-app = typer.Typer(no_args_is_help=True, pretty_exceptions_enable=False)
+app = typer.Typer(cls=Commands, no_args_is_help=True, pretty_exceptions_enable=False)
 
 
 def _show_version(wanted: bool) -> None:
@@ -145,23 +145,3 @@ def check(
 
 app.command(epilog="Example: toolsearch enrich --tools tools.json --out queries.jsonl --ask 'my-model --plain'")(enrich)
 app.command(epilog="Example: toolsearch learned learned.json --tenant acme --html learned.html")(learned)
-
-
-def _mount(command: EntryPoint) -> None:
-    """Adds an installed command, an app or a function. One that cannot be loaded says why when it is called."""
-    try:
-        loaded = command.load()
-        if isinstance(loaded, typer.Typer):
-            app.add_typer(loaded, name=command.name)
-        else:
-            app.command(command.name)(loaded)
-    except Exception as error:
-        reason = f"the command {command.name!r} cannot be loaded: {type(error).__name__}: {error}"
-
-        @app.command(command.name, help=reason, context_settings={"ignore_unknown_options": True})
-        def broken(arguments: Annotated[list[str] | None, typer.Argument()] = None) -> None:
-            raise SetupError(reason)
-
-
-for _command in entry_points(group="toolsearch.commands"):
-    _mount(_command)
