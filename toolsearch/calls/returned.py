@@ -106,7 +106,14 @@ def _own(call_id: str, name: str, result: ToolResult) -> ToolResult:
     elif parts and content in (None, ""):
         content = text_of_parts(parts)
     text = _told(text_of(content), name, status)
-    return replace(result, call_id=call_id, name=name, status=status, content=text, parts=parts, found={})
+    return replace(
+        result, call_id=call_id, name=name, status=status, content=text, parts=parts, found=_wanted(result.found)
+    )
+
+
+def _wanted(found: object) -> dict[str, str]:
+    """The ids of tools that a tool wants to be loaded: their names are for the session to give."""
+    return {key: "" for key in found if isinstance(key, str)} if isinstance(found, Mapping) else {}
 
 
 def _told(text: str, name: str, status: Status) -> str:

@@ -71,7 +71,8 @@ class ToolResult:
 
     `data` is what the tool returned, or the exception that it raised. `parts` are the text, images, sound, resources
     and JSON of a result that has parts; then `content` is their text, with a placeholder for what is not text. `found`
-    has the tools that this answer made callable from the next request on: the id of each, and the name to call it by.
+    has the tools that this answer made callable from the next request on: the id of each, and the name to call it by. A
+    tool that returns a `ToolResult` has the tools loaded whose ids are in its `found`.
     In the mode "native" `loaded` has those of their definitions that a wire puts where the answer stands.
     """
 

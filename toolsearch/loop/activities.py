@@ -21,7 +21,7 @@ from toolsearch.calls import ToolCall, ToolResult
 from toolsearch.calls.returned import read_result
 from toolsearch.errors import SetupError
 from toolsearch.events import synthetic
-from toolsearch.events.facts import JudgedCall, Reply, ToolsFound, ToolWaiting
+from toolsearch.events.facts import JudgedCall, Reply, ToolsFound, ToolsRevealed, ToolWaiting
 from toolsearch.events.requests import Call, CallModel
 from toolsearch.loop.large_facts import with_kept_data
 from toolsearch.loop.layering import Perform, Steps, adrive, arun_function, drive, layered, name_of, run_function
@@ -126,7 +126,7 @@ class CallOutcome:
     call: JudgedCall
     result: ToolResult | ToolWaiting
     seconds: float
-    found: ToolsFound | None = None
+    found: ToolsFound | ToolsRevealed | None = None
     by: str = ""
 
 
@@ -147,7 +147,7 @@ class ToolActivity:
     seconds: float | None
     stopped: StopFlag
     performed: set[str]
-    found: dict[str, ToolsFound] = field(default_factory=dict)
+    found: dict[str, ToolsFound | ToolsRevealed] = field(default_factory=dict)
     answered_by: dict[str, str] = field(default_factory=dict)
 
     def run(self, post: Post) -> None:
@@ -237,7 +237,7 @@ class ToolActivity:
         except TimeoutError:
             flag.set()
             raise TimeoutError(f"no answer within {seconds or 0:g} s") from None
-        self._note_search(call, before)
+        self._note_found(call, before, result)
         return result
 
     def _may_perform(self, call: Call) -> bool:
@@ -261,7 +261,7 @@ class ToolActivity:
         if isinstance(plan, ToolResult):
             return plan
         result = self.session.perform(plan, cancelled=flag)
-        self._note_search(call, before)
+        self._note_found(call, before, result)
         return result
 
     def _plan(self, call: Call) -> CallPlan | ToolResult:
@@ -285,11 +285,14 @@ class ToolActivity:
     def _loaded_ids(self) -> tuple[str, ...]:
         return tuple(tool.id for tool in self.session.loaded)
 
-    def _note_search(self, call: Call, before: tuple[str, ...]) -> None:
+    def _note_found(self, call: Call, before: tuple[str, ...], result: ToolResult) -> None:
+        """Notes what a search loaded, or a tool that named others in its result."""
+        now, call_id = self._loaded_ids(), call.judged.id
+        loaded, unloaded = (tuple(i for i in a if i not in b) for a, b in ((now, before), (before, now)))
         if call.judged.kind == "search":
-            now, call_id = self._loaded_ids(), call.judged.id
-            loaded, unloaded = (tuple(i for i in a if i not in b) for a, b in ((now, before), (before, now)))
             self.found[call_id] = ToolsFound(call_id, loaded, unloaded, self.session.export())
+        elif result.ok and any(i in result.found for i in loaded):
+            self.found[call_id] = ToolsRevealed((), self.session.export())
 
 
 def _layer_failed(call: Call, error: BaseException) -> ToolResult:

@@ -13,7 +13,7 @@ Connecting, with the SDK: the extra `mcp`
     loop_thread     the thread in which connections live    questions      what a server asks of the user
     faults          what went wrong, in words               news           what a server tells unasked
     repairs         messages that the SDK cannot read       sdk_logs       what the SDK would log of them
-    tool_file       mcp.json as a value of --tools
+    tool_file       mcp.json as a value of --tools          tool_list      a server's tools, in step with the catalog
 
 Around them, packages
     guards          policy, pins, and pages of long results

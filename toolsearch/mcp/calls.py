@@ -40,7 +40,7 @@ class CallOptions:
 async def call_tool(
     supervisor: Supervisor, name: str, arguments: Mapping[str, Any], options: CallOptions
 ) -> CallToolResult:
-    """The result of a tool, as its server sent it."""
+    """The result of a tool, as its server sent it. Definitions in that of its server's own search are taken up."""
     meta: RequestParamsMeta | None = dict(options.meta) if options.meta else None  # type: ignore[assignment]
 
     async def send(client: Client) -> CallToolResult:
@@ -50,6 +50,8 @@ async def call_tool(
         send, key=options.key, seconds=options.seconds, elicit=options.elicit, repeatable=options.repeatable
     )
     supervisor.relist_if_stale()
+    if name == supervisor.entry.options.get("search_tool"):
+        await supervisor.tools.take_from(result)
     return result
 
 

@@ -3,35 +3,91 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Protocol, TypeAlias, TypeVar
 
-from toolsearch import Tool, ToolContext
+from mcp.shared.dispatcher import ProgressFnT
+from mcp.shared.exceptions import MCPError
 
-__all__ = ["Runner"]
+from toolsearch import Caller, Tool, ToolContext, ToolResult
+from toolsearch.mcp.calls import CallOptions, call_tool, failure, hiding
+from toolsearch.mcp.config import Config
+from toolsearch.mcp.faults import CallFailed, ServerUnavailable
+from toolsearch.mcp.links import LinkKey
+from toolsearch.mcp.questions import Ask, Asking
+from toolsearch.mcp.supervisor import Supervisor
+
+__all__ = ["Runner", "ToolProgress"]
+
+T = TypeVar("T")
+ToolProgress: TypeAlias = Callable[[Tool, ToolContext, float, float | None, str | None], object]
+
+
+class _Servers(Protocol):
+    @property
+    def config(self) -> Config: ...
+
+    def supervisor(self, server: str) -> Supervisor: ...
+
+    def limit(self, server: str, seconds: float | None) -> float: ...
+
+    def link_key(self, server: str, session: str | None, caller: Caller | None) -> LinkKey | None: ...
+
+    async def hop(self, coroutine: Coroutine[Any, Any, T]) -> T: ...
+
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T: ...
 
 
 class Runner:
-    """Runs the tools of servers: it waits in a thread that has no event loop, and elsewhere can be awaited."""
+    """Runs the tools of servers: it waits in a thread that has no event loop, and elsewhere can be awaited.
 
-    def __init__(
-        self,
-        call: Callable[
-            [Tool, dict[str, Any], ToolContext, asyncio.AbstractEventLoop | None], Coroutine[Any, Any, object]
-        ],
-        wait: Callable[[Coroutine[Any, Any, object]], object],
-        hop: Callable[[Coroutine[Any, Any, object]], Coroutine[Any, Any, object]],
-    ) -> None:
-        self._call, self._wait, self._hop = call, wait, hop
+    The result is as the server sent it. Tools that a search of the server's own gave are loaded in the session.
+    """
 
-    async def call_async(self, tool: Tool, arguments: dict[str, Any], context: ToolContext) -> object:
-        """The result as the server sent it; a caller that is cancelled cancels the call at the server."""
-        return await self._hop(self._call(tool, arguments, context, asyncio.get_running_loop()))
+    def __init__(self, servers: _Servers, ask: Ask | None, progress: ToolProgress | None) -> None:
+        self._servers, self._ask, self._progress = servers, ask, progress
 
-    def __call__(self, tool: Tool, arguments: dict[str, Any], context: ToolContext) -> Any:
+    async def call_async(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> object:
+        """As a call of it; a caller that is cancelled cancels the call at the server."""
+        return await self._servers.hop(self._run(tool, arguments, context, asyncio.get_running_loop()))
+
+    def __call__(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """As `call_async`; without an event loop in this thread, it waits for the result and returns it."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return self._wait(self._call(tool, arguments, context, None))
+            return self._servers.wait(self._run(tool, arguments, context, None))
         return self.call_async(tool, arguments, context)
+
+    async def _run(
+        self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext, loop: asyncio.AbstractEventLoop | None
+    ) -> object:
+        servers, server, conversation = self._servers, tool.server or "", context.conversation_id
+        asked = Asking(self._ask, server, tool.name, context.caller, conversation, loop) if self._ask else None
+        options = CallOptions(
+            seconds=servers.limit(server, None),
+            key=servers.link_key(server, conversation, context.caller),
+            progress=self._progress_of(tool, context),
+            elicit=asked.elicit if asked is not None else None,
+            repeatable=tool.repeatable,
+        )
+        supervisor = servers.supervisor(server)
+        try:
+            sent = await call_tool(supervisor, tool.name, arguments, options)
+        except (MCPError, CallFailed, ServerUnavailable) as error:
+            return failure(tool, error, servers.config.masked, can_ask=asked is not None)
+        result = hiding(sent, servers.config.without_secrets)
+        if tool.name != supervisor.entry.options.get("search_tool"):
+            return result
+        handed = await supervisor.tools.take_from(sent)
+        return ToolResult("", tool.name, "ok", result, result, found=dict.fromkeys(handed, ""))  # type: ignore[arg-type]
+
+    def _progress_of(self, tool: Tool, context: ToolContext) -> ProgressFnT | None:
+        told = self._progress
+        if told is None:
+            return None
+
+        async def progress(progress: float, total: float | None, message: str | None) -> None:
+            told(tool, context, progress, total, message)
+
+        return progress

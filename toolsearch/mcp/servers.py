@@ -13,21 +13,19 @@ from typing import Any, TypeAlias, TypeVar
 import mcp_types
 from mcp import Client
 from mcp.shared.dispatcher import ProgressFnT
-from mcp.shared.exceptions import MCPError
 from pydantic import BaseModel, TypeAdapter
 
-from toolsearch import Caller, Catalog, SetupError, StateError, Tool, ToolContext
-from toolsearch.mcp.calls import CallOptions, call_tool, failure, hiding, in_loop
+from toolsearch import Caller, Catalog, SetupError, StateError, Tool
+from toolsearch.mcp.calls import CallOptions, call_tool, hiding, in_loop
 from toolsearch.mcp.config import Config, ConfigSource, ServerEntry, read_config
-from toolsearch.mcp.faults import CallFailed, ServerUnavailable
 from toolsearch.mcp.health import ServerHealth
 from toolsearch.mcp.links import LinkKey
 from toolsearch.mcp.listeners import Listeners
 from toolsearch.mcp.loop_thread import LoopThread
 from toolsearch.mcp.offers import NOTHING, Offer
 from toolsearch.mcp.processes import Groups
-from toolsearch.mcp.questions import Ask, Asking, Elicit
-from toolsearch.mcp.runner import Runner
+from toolsearch.mcp.questions import Ask, Elicit
+from toolsearch.mcp.runner import Runner, ToolProgress
 from toolsearch.mcp.sdk_logs import THREAD
 from toolsearch.mcp.supervisor import Host, Kind, Supervisor
 from toolsearch.support import checks
@@ -41,7 +39,6 @@ T = TypeVar("T")
 R = TypeVar("R", bound=BaseModel)
 Headers: TypeAlias = Callable[[Caller | None, str], Mapping[str, str]]
 Listener: TypeAlias = Callable[[str, Kind], object]
-ToolProgress: TypeAlias = Callable[[Tool, ToolContext, float, float | None, str | None], object]
 
 _NOT_RUNNING = "these servers are not running: use `async with Servers(…)`, or call start()"
 CALL_SECONDS = 300.0  # of a call whose server has no `timeout` in its entry
@@ -81,10 +78,10 @@ class Servers:
         self._environ, self._root = environ, root
         self._config = config if isinstance(config, Config) else read_config(config, *more, environ=environ, root=root)
         self._connect_seconds, self._call_seconds = connect_seconds, call_seconds
-        self._headers, self._ask, self._progress = headers, ask, progress
+        self._headers = headers
         self._can_ask = can_ask or ask is not None
         self.catalog = catalog if catalog is not None else Catalog(qualified=True)
-        self.run = Runner(self._run, self._wait, self._hop)
+        self.run = Runner(self, ask, progress)
         self._thread: LoopThread | None = None
         self._groups = Groups()
         self._supervisors: dict[str, Supervisor] = {}
@@ -99,7 +96,7 @@ class Servers:
 
         Raises `SetupError` if one that is `required` is not ready then; any other that fails is named by `health`.
         """
-        self._wait(self._begun(self._begin(), self._connect_seconds if wait else 0))
+        self.wait(self._begun(self._begin(), self._connect_seconds if wait else 0))
         return self._checked() if wait else self
 
     def close(self) -> None:
@@ -111,7 +108,7 @@ class Servers:
             self._groups.close()
 
     async def __aenter__(self) -> Servers:
-        await self._hop(self._begun(self._begin(), self._connect_seconds))
+        await self.hop(self._begun(self._begin(), self._connect_seconds))
         try:
             return self._checked()
         except SetupError:
@@ -177,11 +174,11 @@ class Servers:
         if tasks:
             await asyncio.wait(tasks, timeout=END_SECONDS)
 
-    async def _hop(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    async def hop(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Awaits a coroutine that runs in the thread of the connections."""
         return await self._running(coroutine).run(coroutine)
 
-    def _wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def wait(self, coroutine: Coroutine[Any, Any, T]) -> T:
         """Waits for a coroutine that runs in the thread of the connections."""
         thread = self._running(coroutine)
         future: Future[T] = thread.submit(coroutine)
@@ -215,7 +212,7 @@ class Servers:
 
     async def ready(self, seconds: float | None = None, names: Iterable[str] | None = None) -> dict[str, ServerHealth]:
         """Waits for servers that are still connecting, all or those named, and returns the state of each."""
-        await self._hop(self._settled(seconds, names))
+        await self.hop(self._settled(seconds, names))
         return self.health()
 
     def on_change(self, listener: Listener) -> Callable[[], None]:
@@ -234,7 +231,7 @@ class Servers:
     def definition(self, tool: Tool) -> Mapping[str, object]:
         """The definition of a tool as its server sent it; empty if that is not known."""
         supervisor = self._supervisors.get(tool.server or "")
-        return supervisor.definition(tool) if supervisor is not None else {}
+        return supervisor.tools.definition(tool) if supervisor is not None else {}
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -258,16 +255,16 @@ class Servers:
         server asks of the user. `repeatable`: it may run twice, so it is sent again where the connection broke.
         Raises `ServerUnavailable`, `CallFailed`, and the SDK's `MCPError` for an error that the server answered.
         """
-        loop, supervisor = asyncio.get_running_loop(), self._supervisor(server)
+        loop, supervisor = asyncio.get_running_loop(), self.supervisor(server)
         options = CallOptions(
-            seconds=self._limit(server, seconds),
-            key=self._key(server, session, caller),
+            seconds=self.limit(server, seconds),
+            key=self.link_key(server, session, caller),
             progress=in_loop(progress, loop),
             meta=meta,
             elicit=in_loop(elicit, loop),
             repeatable=repeatable,
         )
-        result = await self._hop(call_tool(supervisor, tool_name, arguments or {}, options))
+        result = await self.hop(call_tool(supervisor, tool_name, arguments or {}, options))
         return hiding(result, self._config.without_secrets)
 
     async def request(
@@ -290,11 +287,11 @@ class Servers:
         async def send(client: Client) -> R:
             return await client.session.send_request(request, result_type, progress_callback=heard)
 
-        return await self._hop(
-            self._supervisor(server).ask(
+        return await self.hop(
+            self.supervisor(server).ask(
                 send,
-                key=self._key(server, session, caller),
-                seconds=self._limit(server, seconds),
+                key=self.link_key(server, session, caller),
+                seconds=self.limit(server, seconds),
                 elicit=in_loop(elicit, loop),
                 repeatable=repeatable,
             )
@@ -309,7 +306,7 @@ class Servers:
         new = (
             config if isinstance(config, Config) else read_config(config, *more, environ=self._environ, root=self._root)
         )
-        return await self._hop(self._reloaded(new))
+        return await self.hop(self._reloaded(new))
 
     async def _reloaded(self, new: Config) -> tuple[str, ...]:
         before, self._config = self._config, new
@@ -326,12 +323,12 @@ class Servers:
 
     async def refresh(self, *names: str) -> None:
         """Reads the tools of servers again, of all or those named: where a tool is asked for that is not known."""
-        supervisors = [self._supervisor(name) for name in names or self.names]
+        supervisors = [self.supervisor(name) for name in names or self.names]
 
         async def relist() -> None:
             await asyncio.gather(*(each.relist() for each in supervisors))
 
-        await self._hop(relist())
+        await self.hop(relist())
 
     async def watch(self, server: str, addresses: frozenset[str]) -> None:
         """`on_notification` hears of these resources of a server of the modern generation when they change."""
@@ -344,11 +341,11 @@ class Servers:
         async def end() -> None:
             await asyncio.gather(*(each.end_session(session) for each in supervisors))
 
-        await self._hop(end())
+        await self.hop(end())
 
     # -- inside --------------------------------------------------------------------------------------------------
 
-    def _supervisor(self, server: str) -> Supervisor:
+    def supervisor(self, server: str) -> Supervisor:
         if (found := self._supervisors.get(server)) is None:
             if self._thread is None:
                 raise StateError(_NOT_RUNNING)
@@ -356,43 +353,14 @@ class Servers:
             raise SetupError(f"there is no server {server!r} in the configuration; there are: {known}")
         return found
 
-    def _limit(self, server: str, seconds: float | None) -> float:
-        return seconds or self._supervisor(server).entry.timeout or self._call_seconds
+    def limit(self, server: str, seconds: float | None) -> float:
+        return seconds or self.supervisor(server).entry.timeout or self._call_seconds
 
-    def _key(self, server: str, session: str | None, caller: Caller | None) -> LinkKey | None:
+    def link_key(self, server: str, session: str | None, caller: Caller | None) -> LinkKey | None:
         """What connection a request goes through; None for the server's own."""
-        entry = self._supervisor(server).entry
+        entry = self.supervisor(server).entry
         own = session if session and entry.options.get("session") == "client" else ""
         headers: Mapping[str, str] = {}
         if self._headers is not None and entry.transport != "stdio":
             headers = self._headers(caller, server) or {}
         return (own, tuple(sorted((str(k), str(v)) for k, v in headers.items()))) if own or headers else None
-
-    async def _run(
-        self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext, loop: asyncio.AbstractEventLoop | None
-    ) -> object:
-        """Runs a tool for a session or an agent."""
-        server, conversation = tool.server or "", context.conversation_id
-        asked = Asking(self._ask, server, tool.name, context.caller, conversation, loop) if self._ask else None
-        options = CallOptions(
-            seconds=self._limit(server, None),
-            key=self._key(server, conversation, context.caller),
-            progress=self._progress_of(tool, context),
-            elicit=asked.elicit if asked is not None else None,
-            repeatable=tool.repeatable,
-        )
-        try:
-            result = await call_tool(self._supervisor(server), tool.name, arguments, options)
-            return hiding(result, self._config.without_secrets)
-        except (MCPError, CallFailed, ServerUnavailable) as error:
-            return failure(tool, error, self._config.masked, can_ask=asked is not None)
-
-    def _progress_of(self, tool: Tool, context: ToolContext) -> ProgressFnT | None:
-        told = self._progress
-        if told is None:
-            return None
-
-        async def progress(progress: float, total: float | None, message: str | None) -> None:
-            told(tool, context, progress, total, message)
-
-        return progress

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Literal, TypeAlias, TypeVar
@@ -14,17 +14,17 @@ import anyio
 from mcp import Client
 from mcp_types import ServerNotification
 
-from toolsearch import Catalog, SetupError, Tool
+from toolsearch import Catalog
 from toolsearch.mcp.config import ServerEntry
 from toolsearch.mcp.faults import CallFailed, ServerUnavailable, is_forgotten, is_lost, reason_of_failure
 from toolsearch.mcp.health import ServerHealth, State
 from toolsearch.mcp.links import IDLE_SECONDS, MOST_LINKS, Link, LinkKey, Links
-from toolsearch.mcp.listing import Listing, is_of, list_all
 from toolsearch.mcp.news import News, roots_of
 from toolsearch.mcp.oauth import NeedsLogin, NeedsMoreRights, auth_for, login_stamp
 from toolsearch.mcp.offers import NOTHING, Offer
 from toolsearch.mcp.processes import Groups
 from toolsearch.mcp.questions import Elicit
+from toolsearch.mcp.tool_list import ToolList
 from toolsearch.mcp.transports import Callbacks, Live, connected
 from toolsearch.support.threads import in_thread
 
@@ -64,12 +64,7 @@ class Supervisor:
         self.news = News(lambda kind: host.report(entry.name, kind), lambda news: host.pass_on(entry.name, news))
         self.offer = NOTHING  # what it said of itself when hands were shaken last
         self.client: Client | None = None  # of the server's own connection, while it is ready
-        self.definitions: dict[str, Mapping[str, object]] = {}  # as the server sent them, by name
-        self._checked: dict[str, bool] = {}  # by the digest of a tool: whether its definition is the one it was made of
-        self._handed: dict[str, object] = {}  # definitions that a search of the server's own gave
-        self._listed: list[object] = []
-        self._listing = asyncio.Lock()
-        self._last_listed = float("-inf")
+        self.tools = ToolList(entry, host.catalog, lambda: host.report(entry.name, "tools"))
         self._relisting = False
         self._seconds_limit = entry.seconds("connect_seconds", max(60.0, host.connect_seconds))
         most = int(entry.seconds("connections", MOST_LINKS))
@@ -141,7 +136,7 @@ class Supervisor:
         try:
             client = await link.opened()
             with anyio.fail_after(self._seconds_limit):
-                await self._list(client)
+                await self.tools.read(client)
             self.offer = Offer(client.server_capabilities, client.instructions or "", client.protocol_version)
             self.client, self._seconds = client, round(time.monotonic() - begun, 3)
             self._attempts = 0
@@ -174,8 +169,7 @@ class Supervisor:
             )
             words = self._keep_words if key is None else lambda _: None
             return connected(
-                self.entry, callbacks, self._host.groups, self._host.masked, headers=headers, auth=auth,
- words=words,
+                self.entry, callbacks, self._host.groups, self._host.masked, headers=headers, auth=auth, words=words,
                 mode=str(self.entry.options.get("protocol", "auto")),
             )  # fmt: skip
 
@@ -185,8 +179,7 @@ class Supervisor:
         self._last_words = words
 
     def _set(self, state: State, reason: str) -> None:
-        tools = len(self._listed) + len(self._handed)
-        self.health = ServerHealth(state, reason, tools, time.time(), self._attempts, self._seconds)
+        self.health = ServerHealth(state, reason, len(self.tools), time.time(), self._attempts, self._seconds)
         name = self.entry.name
         self._host.catalog.mark_missing(name, reason or None)
         changed, self._state_changed = self._state_changed, asyncio.Event()
@@ -199,52 +192,12 @@ class Supervisor:
         """Lists again; a listing that fails leaves the tools as they are."""
         try:
             with anyio.fail_after(self._seconds_limit):
-                await self._list(client)
+                await self.tools.read(client)
         except Exception as error:
             reason = reason_of_failure(error, self.entry, self._host.masked)
             log.warning(
                 "server %r: its tools could not be listed again, and stay as they were: %s", self.entry.name, reason
             )
-
-    async def _list(self, client: Client) -> None:
-        async with self._listing:
-            begun = time.monotonic()
-            has_tools = client.server_capabilities.tools is not None
-            listing = await list_all(client.session) if has_tools else Listing([])
-            if listing.problem:
-                log.warning("server %r: %s", self.entry.name, listing.problem)
-            await self._put(listing.tools)
-            self._last_listed = begun
-
-    async def _put(self, listed: list[object]) -> None:
-        definitions = {
-            str(each["name"]): each
-            for each in listed
-            if isinstance(each, Mapping) and isinstance(each.get("name"), str)
-        }
-        self._handed = {name: each for name, each in self._handed.items() if name not in definitions}
-        changed = listed != self._listed or self.client is None
-        self._listed, self.definitions, self._checked = listed, definitions, {}
-        if changed:
-            await in_thread(self._sync)
-            self._host.report(self.entry.name, "tools")
-
-    def _sync(self) -> None:
-        catalog, name = self._host.catalog, self.entry.name
-        trust, roles = self.entry.texts("trust"), self.entry.texts("roles")
-        try:
-            catalog.sync([*self._listed, *self._handed.values()], server=name, trust=trust, roles=roles or None)
-        except SetupError as error:
-            log.warning("server %r lists no usable tool: %s", name, error)
-            catalog.sync([], server=name)
-
-    def definition(self, tool: Tool) -> Mapping[str, object]:
-        """What the server sent of a tool; empty if that is not known."""
-        if (sent := self.definitions.get(tool.name)) is None:
-            return {}
-        if tool.digest not in self._checked:
-            self._checked[tool.digest] = is_of(sent, tool, self.entry)
-        return sent if self._checked[tool.digest] else {}
 
     async def relist(self) -> None:
         """Reads the tools again now, if it is connected."""
@@ -255,18 +208,12 @@ class Supervisor:
         """After a call of a server that never told of a change: its tools are read again, in the background."""
         if not (self.news.tells or self._relisting):
             self._relisting = True
-            since = time.monotonic() - self._last_listed
+            since = time.monotonic() - self.tools.read_at
             asyncio.get_running_loop().call_later(max(0.0, FRESH_SECONDS - since), self._relist_now)
 
     def _relist_now(self) -> None:
         self._relisting = False
         self.news.changed.set()
-
-    async def hand(self, definitions: Mapping[str, object]) -> None:
-        """Adds tools that stand in no list."""
-        self._handed |= {name: each for name, each in definitions.items() if name not in self.definitions}
-        await in_thread(self._sync)
-        self._host.report(self.entry.name, "tools")
 
     # -- its requests --------------------------------------------------------------------------------------------
 

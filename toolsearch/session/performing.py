@@ -78,9 +78,18 @@ class Performer:
             loaded = self.tools.bring(new)
         return ToolResult(call.id, call.name, "ok", text, outcome.data, found=found, loaded=loaded)
 
+    def _loaded_for(self, result: ToolResult) -> list[str]:
+        """Loads the tools that a tool named in its own result, as far as the caller may see them."""
+        if not result.found:
+            return []
+        with self.lock:
+            wanted = [tool_id for tool_id in result.found if self.tools.live(tool_id) is not None]
+            self.tools.reveal(wanted)
+        return wanted
+
     def _teach(self, plan: CallPlan, result: ToolResult) -> ToolResult:
         """Learns from a successful call: the searches before it describe what the tool is for."""
-        result = self.with_found(result, plan.reveal)
+        result = self.with_found(replace(result, found={}), [*plan.reveal, *self._loaded_for(result)])
         if not result.ok or plan.tool is None:
             return result
         with self.lock:
