@@ -332,7 +332,7 @@ class Servers:
 
     async def watch(self, server: str, addresses: frozenset[str]) -> None:
         """`on_notification` hears of these resources of a server of the modern generation when they change."""
-        await self._hop(self._supervisor(server).news.watch(addresses))
+        await self.hop(self.supervisor(server).news.watch(addresses))
 
     async def end_session(self, session: str) -> None:
         """Closes the connections that a session has of its own."""
