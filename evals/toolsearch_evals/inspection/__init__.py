@@ -4,7 +4,7 @@ traces     conversations read from journals, records and logs       steps   what
 turns      the facts of a journal as turns                          rounds  what a request cost, and what the cache lost
 gateway_turns    the log of a gateway as turns
 inspect_report   what a trace says                                  against   two traces side by side
-inspect_page     the page with its timeline
+inspect_page     the page with its timeline                         costs     by model, by tool, by the cache
 box        what a query finds, by each index     live    a search box on loopback     live_tools   its tools
 """
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-from toolsearch_evals.inspection.inspect_report import COST_COLUMNS, COST_NOTE, cost_rows, sums_of, trace_data
+from toolsearch_evals.inspection.costs import COST_COLUMNS, COST_NOTE, cost_rows
+from toolsearch_evals.inspection.inspect_report import sums_of, trace_data
 from toolsearch_evals.inspection.traces import Conversation, Trace
 from toolsearch_evals.reports.report import Card, Column, Report, ReportTable, Unit, counted, shown
 

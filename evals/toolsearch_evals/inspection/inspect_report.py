@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from toolsearch import Catalog
 from toolsearch.layers import RecordedTurn
-from toolsearch_evals.inspection.steps import Step, Turn
+from toolsearch_evals.inspection.costs import COST_COLUMNS, COST_NOTE, cost_rows, lost_tables, tool_tables
 from toolsearch_evals.inspection.traces import Conversation, Trace
 from toolsearch_evals.recording.journal_report import journal_report
 from toolsearch_evals.reports.report import Card, Column, Report, ReportTable, counted, shown
 
-__all__ = ["COST_COLUMNS", "COST_NOTE", "cost_rows", "inspect_report", "sums_of", "trace_data"]
+__all__ = ["inspect_report", "sums_of", "trace_data"]
 
 SHOWN = 20  # rows of a table that is cut
 
@@ -29,7 +28,8 @@ def inspect_report(trace: Trace, catalog: Catalog | None = None) -> Report:
         ReportTable("Queries that found nothing", _NOTHING_COLUMNS, nothing[:SHOWN], _nothing_note(nothing)),
         *[table for table in rest if not table.of_cases],
         ReportTable("What the models cost", COST_COLUMNS, cost_rows(trace.conversations), COST_NOTE),
-        *_lost_table(trace.conversations),
+        *lost_tables(trace.conversations),
+        *tool_tables(trace.conversations),
         *[table for table in rest if table.of_cases],
     )
     return replace(
@@ -100,54 +100,6 @@ def _nothing_rows(turns: Sequence[RecordedTurn]) -> list[dict[str, Any]]:
     return sorted(rows, key=lambda row: (-row["times"], row["query"]))
 
 
-def cost_rows(conversations: Iterable[Conversation]) -> list[dict[str, Any]]:
-    """A row for each model and purpose: requests, tokens, US dollars, and what the cache lost."""
-    groups: dict[tuple[str, str], list[Step]] = defaultdict(list)
-    for step in _rounds(conversations):
-        groups[step.get("model", ""), step.get("purpose", "")].append(step)
-    rows = []
-    for (model, purpose), of in groups.items():
-        priced = [step["dollars"] for step in of if "dollars" in step]
-        sums = {name: sum(step.get(name, 0) for step in of) for name in ("input", "cached", "output", "lost")}
-        rows.append(
-            {
-                "model": model or "not named",
-                "purpose": purpose or "chat",
-                "requests": len(of),
-                "failed": sum("error" in step for step in of),
-                **sums,
-                "dollars": sum(priced) if priced else None,
-                "lost dollars": sum(step.get("lost_dollars", 0.0) for step in of) if priced else None,
-            }
-        )
-    return sorted(rows, key=lambda row: -(row["input"] + row["output"]))
-
-
-def _lost_table(conversations: Iterable[Conversation]) -> Iterable[ReportTable]:
-    """By cause, what the cache lost; no table if nothing was lost."""
-    groups: dict[str, list[Step]] = defaultdict(list)
-    for step in _rounds(conversations):
-        if step.get("lost"):
-            groups[step.get("why") or "not known"].append(step)
-    rows: list[dict[str, Any]] = [
-        {
-            "why": why,
-            "requests": len(of),
-            "lost": sum(step["lost"] for step in of),
-            "dollars": sum(step.get("lost_dollars", 0.0) for step in of) or None,
-        }
-        for why, of in groups.items()
-    ]
-    if rows:
-        rows.sort(key=lambda row: -row["lost"])
-        yield ReportTable("What the cache lost", _LOST_COLUMNS, rows, _LOST_NOTE)
-
-
-def _rounds(conversations: Iterable[Conversation]) -> Iterable[Step]:
-    turns: Iterable[Turn] = (turn for each in conversations for turn in each.turns)
-    return (step for turn in turns for step in turn["steps"] if step["kind"] == "round")
-
-
 # -- words -------------------------------------------------------------------------------------------------------------
 
 
@@ -208,29 +160,6 @@ _NOTHING_COLUMNS = (
     Column("named", "nearest", is_result=True),
     Column("called", "called in these turns all the same", is_result=True),
 )
-COST_COLUMNS = (
-    Column("model", "model"),
-    Column("purpose", "for"),
-    Column("requests", "requests", "count"),
-    Column("failed", "failed", "count"),
-    Column("input", "input", "count"),
-    Column("cached", "from the cache", "count"),
-    Column("output", "output", "count"),
-    Column("lost", "lost by the cache", "count"),
-    Column("dollars", "US dollars", "money"),
-    Column("lost dollars", "of these by the loss", "money"),
-)
-COST_NOTE = (
-    "Prices are those of the dated table `toolsearch.layers.PRICES`: check them before you bill anybody. A dash: the "
-    "price of the model is not known."
-)
-_LOST_COLUMNS = (
-    Column("why", "after", is_result=True),
-    Column("requests", "requests", "count"),
-    Column("lost", "tokens", "count"),
-    Column("dollars", "US dollars", "money"),
-)
-_LOST_NOTE = "A request begins with what the one before it was; what of that did not come from the cache is lost."
 _MEASURED = (
     (
         "What the cache lost: the input of the request before, of the same model in the same conversation, less what "

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from toolsearch.layers import RecordedTurn, private
 from toolsearch.support.redaction import excerpt, redacted_value
 from toolsearch.support.text import bounded, text_of
+from toolsearch.tokens import counter
 
 __all__ = ["Step", "Turn", "Words", "filled", "recorded_call", "search_step", "turn_of", "turn_of_record"]
 
@@ -23,6 +24,7 @@ _NUMBERS = frozenset(
 _LISTS = frozenset("queries loaded already named verdicts led_to unloaded notices".split())
 _FLAGS = frozenset(["in_vain", "action"])
 _SAID = 200  # characters of what the user said, in the line of a turn
+_COUNTED = 100_000  # characters of a text whose tokens are counted
 _LARGE = 20_000  # characters of arguments, from which on only their beginning is looked at
 
 
@@ -40,6 +42,11 @@ class Words:
     def cut(self, text: str) -> str:
         """A text as people may see it."""
         return excerpt(text, self.characters, self.redact) if text else ""
+
+    def tokens(self, text: str) -> int:
+        """The tokens of a text that a model reads; of a very long one by its beginning."""
+        part = text[:_COUNTED]
+        return round(counter().count(part) * len(text) / len(part)) if part else 0
 
     def arguments(self, value: object) -> str:
         """The arguments of a call as JSON; a value under a key such as `password` is a secret, whatever it is."""

@@ -205,7 +205,7 @@
     call: (step) => [
       "Call",
       [make("p", "said", code(step.tool || step.name || "?"), step.action ? chip("action") : "", step.name && step.tool && !step.tool.endsWith(step.name) ? make("span", "soft", ` called as ${step.name}`) : ""), step.arguments && step.arguments !== "{}" ? long(step.arguments, "mono") : "", step.error ? make("p", "bad", step.error) : "", step.answer ? long(step.answer, "answer") : ""],
-      [step.by ? `answered by the ${step.by}` : "", step.seconds ? seconds(step.seconds) : ""].filter(Boolean).join(" · "),
+      [step.by ? `answered by the ${step.by}` : "", step.tokens ? counted(step.tokens, "token") : "", step.seconds ? seconds(step.seconds) : ""].filter(Boolean).join(" · "),
       step.status || "no answer",
     ],
     approval: (step) => [

@@ -170,7 +170,8 @@ class _TurnReader:
         if step is None:
             step = self._add("call", name=self.words.cut(event.call_id))
         answer = {"status": event.status, "by": event.by, "seconds": event.seconds, "answered": event.at}
-        step.update(filled({**answer, "answer": self.words.cut(event.content)}))
+        tokens = {} if step["kind"] == "search" else {"tokens": self.words.tokens(event.content)}  # counted already
+        step.update(filled({**answer, **tokens, "answer": self.words.cut(event.content)}))
 
     def _tools(self, event: ToolsFound | ToolsRevealed | ToolsUnloaded) -> None:
         loaded = () if isinstance(event, ToolsUnloaded) else event.loaded

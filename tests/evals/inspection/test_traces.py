@@ -73,6 +73,10 @@ def test_J53_queries_that_found_nothing_and_tools_of_no_use_are_in_the_report(st
     assert [row["tool"] for row in tables["Tools that were found and never called"].rows] == ["photo/delete_photo"]
     (cost,) = tables["What the models cost"].rows
     assert (cost["model"], cost["requests"], cost["input"]) == ("gpt-5-mini", 10, 18_200)
+    read = {row["tool"]: row for row in tables["What models read of each tool"].rows}
+    assert read["invoice/find_invoice"]["calls"] == 2
+    (first, second, _) = steps(trace, "desk-1", "call")
+    assert read["invoice/find_invoice"]["tokens"] == first["tokens"] + second["tokens"] > 10
     sums = sums_of(trace.conversations)
     assert cost["dollars"] == pytest.approx(sums["dollars"])
     assert sums["unpriced"] == 0
