@@ -67,6 +67,13 @@ class Changes:
         for task in (*self._tasks, *self._telling):
             task.cancel()
         await asyncio.gather(*self._tasks, *self._telling, return_exceptions=True)
+        await in_thread(self._keep_all)
+
+    def _keep_all(self) -> None:
+        """A client may leave before what a server has listed was kept."""
+        for server, health in self._parts.servers.health().items():
+            if health.is_ready:
+                self._parts.keep(server)
 
     # -- the servers ---------------------------------------------------------------------------------------------
 

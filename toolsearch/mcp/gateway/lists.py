@@ -26,6 +26,7 @@ log = logging.getLogger("toolsearch.mcp")
 
 FEW_TOOLS, FEW_TOKENS = 25, 3_000  # up to as many, a client is shown all: searching costs more than it saves
 CHARACTERS_A_TOKEN = 4
+CHOICE_SECONDS = 1.0  # that a choice waits for servers of which nothing is known
 
 
 class ToolLists:
@@ -54,7 +55,9 @@ class ToolLists:
         if searches_itself(who.name):
             return "all"
         if self._are_few is None:
-            await self._resolver.wait_for_servers(self._settings.search_seconds)
+            await self._resolver.wait_for_servers(min(self._settings.search_seconds, CHOICE_SECONDS))
+            if self._resolver.awaited():
+                return "bridge"  # which is right for any number of tools that may come
             self._are_few = self._is_small()
         return "all" if self._are_few else "bridge"
 

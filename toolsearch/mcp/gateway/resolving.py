@@ -25,6 +25,7 @@ class Resolver:
 
         A name that is not known may be new: servers that are connecting are waited for, the others are listed again.
         """
+        self._shown.keep_up()
         found = self._named(name)
         if isinstance(found, Tool):
             await self._settle(found)
@@ -45,12 +46,15 @@ class Resolver:
     async def wait_for_servers(self, seconds: float, names: Iterable[str] | None = None) -> None:
         """Waits for servers that are connecting and of which nothing is known yet."""
         self._shown.keep_up()
-        health = self._servers.health()
-        counts = {tool.server for tool in self._shown.catalog}
-        late = [n for n in names or health if health[n].state == "connecting" and (names or n not in counts)]
+        late = self.awaited() if names is None else list(names)
         if late and seconds > 0:
             await self._servers.ready(seconds, late)
             self._shown.keep_up()
+
+    def awaited(self) -> list[str]:
+        """The servers that are connecting and of which nothing is known yet."""
+        known = {tool.server for tool in self._shown.catalog}
+        return [n for n, each in self._servers.health().items() if each.state == "connecting" and n not in known]
 
     async def _settle(self, tool: Tool) -> None:
         """A tool that is only known from an earlier run is compared with what its server says now."""

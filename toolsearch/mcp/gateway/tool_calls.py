@@ -133,8 +133,11 @@ class ToolCalls:
     ) -> dict[str, Any]:
         """Runs a tool, once a person has agreed where one has to; what was agreed to is what runs."""
         denial = await self._denial(tool, arguments, asker)
+        self.shown.keep_up()
         if not denial and self.shown.catalog.get(tool.id) != tool:
-            denial = f"{tool.name!r} did not run: its definition has changed meanwhile. Search for it again."
+            held = self.shown.held.get(tool.id)
+            why = held.reason if held is not None else "its definition has changed meanwhile. Search for it again."
+            denial = f"{tool.name!r} did not run: {why}"
         if denial:
             self.log.call(conversation, tool, "denied")
             return failed(denial)

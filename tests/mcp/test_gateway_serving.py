@@ -1,0 +1,232 @@
+"""`toolsearch serve` as clients start it: over stdin and stdout, and over HTTP."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import stat
+import sys
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import anyio
+import httpx2
+import pytest
+from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.mcp.gateways import GENERATIONS, opened, text_of, through
+from tests.mcp.servers import SECRET, entry, over_http, processes_with
+from toolsearch import SetupError
+from toolsearch.mcp.gateway.gateway import Gateway
+from toolsearch.mcp.gateway.http import http_app, is_loopback, listen, serve_http
+from toolsearch.mcp.gateway.saved_catalog import SavedCatalog
+
+every_generation = pytest.mark.parametrize("generation", GENERATIONS)
+COMMAND = "import typer; from toolsearch.mcp.commands.serve import serve; typer.run(serve)"
+
+
+@pytest.fixture(scope="module")
+def everything() -> Iterator[dict[str, Any]]:
+    with over_http("everything") as entry:
+        yield entry
+
+
+def written(folder: Path, servers: dict[str, Any], **options: Any) -> Path:
+    file = folder / "mcp.json"
+    file.write_text(json.dumps({"mcpServers": servers, "toolsearch": {"index": "keyword", **options}}), "utf-8")
+    return file
+
+
+def command(file: Path, *arguments: str) -> StdioServerParameters:
+    kept = {"XDG_CACHE_HOME": str(file.parent / "cache"), "XDG_STATE_HOME": str(file.parent / "state")}
+    return StdioServerParameters(
+        command=sys.executable, args=["-c", COMMAND, str(file), *arguments], env={**os.environ, **kept}
+    )
+
+
+# -- stdin and stdout --------------------------------------------------------------------------------------------------
+
+
+def test_a_second_start_answers_from_what_the_first_one_kept(tmp_path: Path) -> None:
+    """Group O: the list and the search are there before a server is. A call waits for its server."""
+    slow = entry("everything", slow_start=1, marker="slow-one")
+    file = written(tmp_path, {"every": slow}, mode="bridge")
+
+    async def play() -> tuple[str, str, str]:
+        async with Client(command(file), mode="legacy") as client:
+            listed = (await client.list_tools()).tools[0].description or ""
+            found = text_of(await client.call_tool("search_tools", {"queries": ["temperature"]}))
+            return listed, found, text_of(await through(client, "call_tool", "every__echo", text="hi"))
+
+    first = asyncio.run(play())
+    assert first[2] == "hi"
+    second = asyncio.run(play())
+    assert "every (19)" in second[0]
+    assert "every__structured" in second[1]
+    assert second[2] == "hi"
+    assert processes_with("slow-one") == []
+
+
+def test_nothing_but_the_protocol_stands_on_stdout(tmp_path: Path) -> None:
+    """Also where a server writes noise, and where the gateway has something to say."""
+    file = written(tmp_path, {"noisy": entry("raw"), "dead": {"command": "no-such-command"}})
+
+    async def play() -> tuple[bytes, bytes]:
+        process = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", COMMAND, str(file), "--verbose", env=command(file).env,
+            stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
+        )  # fmt: skip
+        hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}
+        lines = [
+            {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello},
+            {"jsonrpc": "2.0", "method": "notifications/initialized"},
+            {"jsonrpc": "2.0", "id": 2, "method": "tools/list"},
+        ]
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write("".join(json.dumps(each) + "\n" for each in lines).encode())
+        await process.stdin.drain()
+        out = b""
+        while b'"id":2' not in out:
+            out += await asyncio.wait_for(process.stdout.readline(), 30)
+        process.stdin.close()
+        rest, errors = await asyncio.wait_for(process.communicate(), 20)
+        return out + rest, errors
+
+    out, errors = asyncio.run(play())
+    assert [json.loads(line)["jsonrpc"] for line in out.splitlines()] == ["2.0"] * len(out.splitlines())
+    assert b"no-such-command" in errors
+
+
+# -- what is kept ------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_holds_no_secret_and_is_readable_for_its_owner_alone(tmp_path: Path) -> None:
+    leaky = {**entry("plain", tools=1), "env": {"API_TOKEN": SECRET}}
+    file = written(tmp_path, {"plain": entry("plain", tools=2), "leaky": leaky})
+
+    async def play() -> None:
+        async with Gateway(file, cache_folder=tmp_path / "cache") as gateway:
+            await gateway.servers.ready(20)
+            with anyio.fail_after(10):
+                while len(SavedCatalog([file], tmp_path / "cache").of(gateway.servers.config)) < 2:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+            saved = SavedCatalog([file], tmp_path / "cache")
+            tells = [{"name": "t", "description": f"the key is {SECRET}", "inputSchema": {"type": "object"}}]
+            saved.put(gateway.servers.config, "leaky", tells, None)
+            assert saved.of(gateway.servers.config).keys() == {"plain"}
+
+    asyncio.run(play())
+    (kept,) = (tmp_path / "cache" / "gateway").iterdir()
+    assert SECRET not in kept.read_text("utf-8")
+    if sys.platform != "win32":
+        assert stat.S_IMODE(kept.stat().st_mode) == 0o600
+
+
+def test_the_configuration_is_read_again_and_never_written(everything: dict[str, Any], tmp_path: Path) -> None:
+    """Group G: a server that is added is there without a restart; one that is taken out does not come back."""
+    file = written(tmp_path, {"every": everything})
+
+    async def play() -> None:
+        async with opened(file, tmp_path, mode="all") as gateway, Client(gateway.server, mode="legacy") as client:
+
+            async def names() -> set[str]:
+                return {t.name.partition("__")[0] for t in (await client.list_tools(cache_mode="refresh")).tools}
+
+            assert await names() == {"fetch_result", "every"}
+            for servers, expected in (
+                ({"every": everything, "again": everything}, {"fetch_result", "every", "again"}),
+                ({"again": everything}, {"fetch_result", "again"}),
+            ):
+                text = written(tmp_path, servers).read_text("utf-8")
+                for _ in range(150):
+                    if await names() == expected:
+                        break
+                    await asyncio.sleep(0.1)
+                assert await names() == expected
+                assert file.read_text("utf-8") == text
+            file.write_text("{ half of a file", "utf-8")
+            await asyncio.sleep(1.3)
+            assert await names() == {"fetch_result", "again"}
+
+    asyncio.run(play())
+
+
+# -- HTTP --------------------------------------------------------------------------------------------------------------
+
+
+@asynccontextmanager
+async def served(gateway: Gateway, token: str = "") -> AsyncIterator[str]:
+    with listen("127.0.0.1", 0) as listening:
+        serving = asyncio.create_task(serve_http(http_app(gateway, token=token), listening))
+        try:
+            yield f"http://127.0.0.1:{listening.getsockname()[1]}/mcp"
+        finally:
+            serving.cancel()
+            await asyncio.wait([serving])
+
+
+@every_generation
+def test_clients_over_http_have_their_own_sessions(generation: str, everything: dict[str, Any], tmp_path: Path) -> None:
+    """Group C: what one client was shown, and what is kept for it, is no other's."""
+
+    async def play() -> None:
+        own = {**entry("everything"), "toolsearch": {"session": "client"}}
+        async with (
+            opened({"own": own}, tmp_path, mode="bridge", confirm="never") as gateway,
+            served(gateway) as url,
+            Client(url, mode=generation) as one,
+            Client(url, mode=generation) as two,
+        ):
+            big = text_of(await through(one, "call_tool", "own__big", count=60_000))
+            key = re.findall(r'"key": "(\w+)"', big)[-1]
+            page = await two.call_tool("fetch_result", {"key": key, "page": 2})
+            assert page.is_error == (generation == "legacy")  # a client without sessions has its key alone
+            if generation == "legacy":
+                await through(one, "call_action", "own__remember", text="mine")
+                assert text_of(await through(two, "call_tool", "own__recall")) == ""
+                assert text_of(await through(one, "call_tool", "own__recall")) == "mine"
+
+    asyncio.run(play())
+
+
+def test_requests_of_pages_elsewhere_and_without_the_token_are_refused(
+    everything: dict[str, Any], tmp_path: Path
+) -> None:
+    """Group B: our 401 says whose it is, and sends nobody to an authorization server."""
+
+    async def play() -> None:
+        async with opened({"every": everything}, tmp_path) as gateway, served(gateway, token="right") as url:
+            async with httpx2.AsyncClient() as http:
+                head = {"Accept": "application/json, text/event-stream", "Authorization": "Bearer right"}
+                ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+                for wrong in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": "Basic right"}):
+                    answer = await http.post(url, json=ping, headers=wrong)
+                    assert answer.status_code == 401
+                    assert "resource_metadata" not in answer.headers["WWW-Authenticate"]
+                    assert "its own token" in answer.text
+                assert (
+                    await http.post(url, json=ping, headers={**head, "Origin": "http://evil.example"})
+                ).status_code == 403
+                assert (await http.post(url, json=ping, headers={**head, "Host": "evil.example"})).status_code == 421
+            async with (
+                httpx2.AsyncClient(headers={"Authorization": "Bearer right"}) as http,
+                Client(streamable_http_client(url, http_client=http)) as client,
+            ):
+                assert (await client.list_tools()).tools
+
+    asyncio.run(play())
+
+
+def test_an_address_beyond_loopback_needs_a_token(everything: dict[str, Any], tmp_path: Path) -> None:
+    gateway = Gateway({"mcpServers": {"every": everything}}, cache_folder=tmp_path)
+    assert [is_loopback(each) for each in ("127.0.0.1", "::1", "localhost", "0.0.0.0", "example.com")] == [
+        True, True, True, False, False,
+    ]  # fmt: skip
+    with pytest.raises(SetupError, match="reached from other machines"):
+        http_app(gateway, host="0.0.0.0")
