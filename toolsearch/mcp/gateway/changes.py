@@ -39,6 +39,7 @@ class Changes:
         self._tasks: list[asyncio.Task[None]] = []
         self._listed: set[str] = set()  # servers whose tools have changed
         self._woken = asyncio.Event()
+        self._version, self._held = parts.shown.catalog.version, set[str]()  # what was told last
         self._ends: list[Callable[[], None]] = []
         self._telling: set[asyncio.Task[None]] = set()
 
@@ -46,6 +47,7 @@ class Changes:
         """Begins to follow."""
         loop = asyncio.get_running_loop()
         servers = self._parts.servers
+        self._version = self._parts.shown.catalog.version
 
         def on_change(server: str, kind: str) -> None:
             with suppress(RuntimeError):  # the loop may have ended
@@ -107,10 +109,11 @@ class Changes:
         parts = self._parts
         for server in listed:
             parts.shown.mark_listed(server)
-        held = set(parts.shown.held)
-        changed = await in_thread(parts.shown.refresh)
-        for tool_id in parts.shown.held.keys() - held:
-            parts.log.event("held", tool=tool_id, reason=parts.shown.held[tool_id].reason)
+        await in_thread(parts.shown.refresh)
+        held, version = parts.shown.held, parts.shown.catalog.version
+        for tool_id in held.keys() - self._held:
+            parts.log.event("held", tool=tool_id, reason=held[tool_id].reason)
+        changed, self._version, self._held = version != self._version, version, set(held)
         for server in listed:
             await in_thread(lambda name=server: parts.keep(name))  # type: ignore[misc]
         if changed:
