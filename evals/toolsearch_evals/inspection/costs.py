@@ -64,7 +64,7 @@ def tool_tables(conversations: Iterable[Conversation]) -> Iterator[ReportTable]:
     for step in _steps(conversations, "call"):
         if step.get("tool") and step.get("tokens"):
             groups[step["tool"]].append(step)
-    rows = [
+    rows: list[dict[str, Any]] = [
         {
             "tool": tool,
             "calls": len(of),
