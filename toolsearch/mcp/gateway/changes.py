@@ -69,6 +69,7 @@ class Changes:
         for task in (*self._tasks, *self._telling):
             task.cancel()
         await asyncio.gather(*self._tasks, *self._telling, return_exceptions=True)
+        self._log_held()
         await in_thread(self._keep_all)
 
     def _keep_all(self) -> None:
@@ -110,10 +111,9 @@ class Changes:
         for server in listed:
             parts.shown.mark_listed(server)
         await in_thread(parts.shown.refresh)
-        held, version = parts.shown.held, parts.shown.catalog.version
-        for tool_id in held.keys() - self._held:
-            parts.log.event("held", tool=tool_id, reason=held[tool_id].reason)
-        changed, self._version, self._held = version != self._version, version, set(held)
+        self._log_held()
+        version = parts.shown.catalog.version
+        changed, self._version = version != self._version, version
         for server in listed:
             await in_thread(lambda name=server: parts.keep(name))  # type: ignore[misc]
         if changed:
@@ -122,6 +122,12 @@ class Changes:
                     await self._send(conversation, types.ToolListChangedNotification())
             if parts.lists.some_are_shown_all:
                 await self.bus.publish(ToolsListChanged())
+
+    def _log_held(self) -> None:
+        held = self._parts.shown.held
+        for tool_id in held.keys() - self._held:
+            self._parts.log.event("held", tool=tool_id, reason=held[tool_id].reason)
+        self._held = set(held)
 
     async def tell_tools(self, conversation: Conversation) -> None:
         """Tells one client that its list of tools has changed."""
