@@ -56,14 +56,14 @@ class ToolLists:
             return "all"
         if self._are_few is None:
             await self._resolver.wait_for_servers(min(self._settings.search_seconds, CHOICE_SECONDS))
-            if self._resolver.awaited():
+            if self._resolver.awaited() or not len(self._shown.catalog):
                 return "bridge"  # which is right for any number of tools that may come
             self._are_few = self._is_small()
         return "all" if self._are_few else "bridge"
 
     def _is_small(self) -> bool:
         tools = list(self._shown.catalog)
-        if len(tools) > FEW_TOOLS:
+        if not 0 < len(tools) <= FEW_TOOLS:
             return False
         characters = sum(len(json.dumps(self._shown.definition(tool), default=str)) for tool in tools)
         return characters <= FEW_TOKENS * CHARACTERS_A_TOKEN

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 from toolsearch import SetupError, StateError, Tool
@@ -12,6 +13,7 @@ from toolsearch.mcp.servers import Servers
 __all__ = ["Resolver"]
 
 NEAR = 3
+_CLIENTS = re.compile(r"mcp__.+?__(?=.+__)")
 
 
 class Resolver:
@@ -63,7 +65,10 @@ class Resolver:
             await self.wait_for_servers(self._wait, [server])
 
     def _named(self, name: str) -> Tool | list[Tool]:
+        """What a name means; models also write the prefix that their client puts before names of this gateway."""
         found = self._shown.catalog.named(name)
+        if not found and (prefix := _CLIENTS.match(name)):
+            found = self._shown.catalog.named(name[prefix.end() :])
         return found[0] if len(found) == 1 else found
 
     async def _relist(self) -> None:
