@@ -108,7 +108,7 @@ class ShownTools:
     def refresh(self) -> bool:
         """Takes over what has changed at the servers, in the pins or in the policy; returns whether anything did."""
         with self._lock:
-            self._seen = self._now()
+            now = self._now()
             originals, saved = self._originals()
             wanted = {t.id: t for t in originals if self.policy.verdict(t.server or "", t) != "deny"}
             denied = tuple(t for t in originals if t.id not in wanted)
@@ -121,6 +121,7 @@ class ShownTools:
             self._state = _State({i: wanted[i] for i in shown}, held, denied, saved)
             changed = self._put(shown)
             self._mark_missing()
+            self._seen = now  # at the end: whoever keeps up meanwhile waits for this
             return changed
 
     def _mark_missing(self) -> None:
