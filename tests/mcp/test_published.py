@@ -122,31 +122,33 @@ def test_definitions_and_results_are_what_the_official_client_gets(servers: Serv
     assert (answer.status, found in answer.content) == ("ok", True)
 
 
-@pytest.mark.parametrize("mode", ["bridge", "all"])
-def test_through_the_gateway_definitions_and_results_are_the_same(servers: Servers, folder: Path, mode: str) -> None:
-    """E: of all servers at once, each by the name that the gateway lists or a search names."""
+def test_through_the_gateway_definitions_and_results_are_the_same(servers: Servers, folder: Path) -> None:
+    """E: of all servers at once, by the name that the gateway lists, and through the door of its kind."""
 
     async def compare() -> None:
         entries = marked(published(folder), str(folder))
-        async with Gateway({"mcpServers": entries}, mode=mode) as gateway:
+        async with Gateway({"mcpServers": entries}, mode="all") as gateway:
             await gateway.servers.ready(60)
+            # The older protocol: the newer one has no place for `execution`, which some definitions have.
             async with asyncio.timeout(120), Client(gateway.server, mode="legacy", cache=None) as client:
-                if mode == "all":
-                    await same_definitions(client, servers)
-                for server in set(SERVERS) - {
-                    "thinking"
-                }:  # which counts its calls, so that no two answers are the same
-                    tool, arguments, _ = read_of(server, folder)
-                    direct = plain(await servers.call(server, tool, arguments))
-                    name, given = f"{server}__{tool}", arguments
-                    if mode == "bridge":
-                        reads = servers.catalog.get(f"{server}/{tool}").kind == "read"
-                        name, given = "call_tool" if reads else "call_action", {"name": name, "arguments": arguments}
-                    through = plain(await client.call_tool(name, given))
-                    kept = ("content", "structuredContent", "isError")
-                    assert {key: through.get(key) for key in kept} == {key: direct.get(key) for key in kept}, server
+                await same_definitions(client, servers)
+                for server in set(SERVERS) - {"thinking"}:  # it counts its calls: no two answers are the same
+                    await same_result(client, servers, server, read_of(server, folder))
 
     asyncio.run(compare())
+
+
+async def same_result(client: Client, servers: Servers, server: str, read: tuple[str, dict[str, Any], str]) -> None:
+    """By name and through a door, a call gives what the server gives."""
+    tool, arguments, _ = read
+    direct = plain(await servers.call(server, tool, arguments))
+    name = f"{server}__{tool}"
+    is_read = servers.catalog.get(f"{server}/{tool}").kind == "read"
+    by_name = plain(await client.call_tool(name, arguments))
+    door = "call_tool" if is_read else "call_action"
+    through = plain(await client.call_tool(door, {"name": name, "arguments": arguments}))
+    for key in ("content", "structuredContent", "isError"):
+        assert by_name.get(key) == through.get(key) == direct.get(key), (server, key)
 
 
 async def same_definitions(client: Client, servers: Servers) -> None:
