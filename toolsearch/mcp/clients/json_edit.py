@@ -7,7 +7,7 @@ import re
 from collections.abc import Collection, Mapping
 
 from toolsearch import SetupError
-from toolsearch.mcp.clients.jsonc import Node, parse
+from toolsearch.mcp.clients.jsonc import Node, after_space, parse
 
 __all__ = ["entries_in", "with_entries"]
 
@@ -101,20 +101,19 @@ def _members(text: str, node: Node, removed: Collection[str], added: Mapping[str
     between = " " if form.is_flat else form.newline + inner
     shown = [_shown(key, value, form, inner) for key, value in added.items()]
     before = ",".join(kept) + ("," if kept else "") + rest.rstrip()
-    new = between.join(["", *(f"{each}," for each in shown[:-1]), shown[-1]])
-    return (
-        "{"
-        + before
-        + (new if before or not form.is_flat else new[1:])
-        + ("" if form.is_flat else form.newline + outer)
-        + "}"
-    )
+    if not form.is_flat:
+        first = between
+    elif "//" in before.rpartition("\n")[2]:
+        first = form.newline  # nothing stands behind such a comment
+    else:
+        first = " " if before else ""
+    return "{" + before + first + f",{between}".join(shown) + ("" if form.is_flat else form.newline + outer) + "}"
 
 
 def _comma(text: str, end: int) -> int | None:
     """Where the comma after a member stands, None if there is none."""
-    match = re.compile(r"(?:[ \t\r\n]+|//[^\r\n]*|/\*.*?\*/)*,", re.DOTALL).match(text, end)
-    return match.end() - 1 if match else None
+    at = after_space(text, end)
+    return at if text[at : at + 1] == "," else None
 
 
 def _shown(key: str, value: object, form: _Form, depth: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from toolsearch import SetupError
 
-__all__ = ["Member", "Node", "parse"]
+__all__ = ["Member", "Node", "after_space", "parse"]
 
 MOST_DEPTH = 200
 _SPACE = re.compile(r"(?:[ \t\r\n\ufeff]+|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL)
@@ -72,6 +72,13 @@ def parse(text: str, what: str) -> Node:
     return node
 
 
+def after_space(text: str, at: int) -> int:
+    """Where the next thing begins that is neither space nor a comment."""
+    match = _SPACE.match(text, at)
+    assert match is not None
+    return match.end()
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         self.text = text
@@ -79,9 +86,7 @@ class _Parser:
 
     def skip(self, at: int) -> int:
         """Where the next thing begins that is neither space nor a comment."""
-        match = _SPACE.match(self.text, at)
-        assert match is not None
-        self.at = match.end()
+        self.at = after_space(self.text, at)
         return self.at
 
     def value(self, at: int, depth: int) -> Node:
