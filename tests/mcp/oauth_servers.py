@@ -53,6 +53,7 @@ class AuthorizationServer:
     registers: bool = True
     refuses: str = ""
     fails: int | None = None
+    method: str = "none"  # how clients prove themselves
     answers_as: bytes | None = None
     scopes: list[str] = field(default_factory=lambda: [SCOPE])
     counts: Counter[str] = field(default_factory=Counter)
@@ -80,6 +81,7 @@ class AuthorizationServer:
             "token_endpoint": f"{self.issuer}/oauth/tokens",
             "revocation_endpoint": f"{self.issuer}/oauth/forget",
             "code_challenge_methods_supported": ["S256"],
+            "token_endpoint_auth_methods_supported": [self.method],
             "authorization_response_iss_parameter_supported": True,
         }
         if self.registers:
@@ -89,7 +91,11 @@ class AuthorizationServer:
     async def register(self, request: Request) -> Response:
         self.counts["register"] += 1
         asked = await request.json()
+        if asked["token_endpoint_auth_method"] != self.method:
+            return JSONResponse({"error": "invalid_client_metadata"}, status_code=400)
         client = {**asked, "client_id": secrets.token_hex(8)}
+        if self.method != "none":
+            client["client_secret"] = secrets.token_hex(8)
         self.clients[client["client_id"]] = client
         return JSONResponse(client, status_code=201)
 
@@ -119,6 +125,8 @@ class AuthorizationServer:
             return Response(self.answers_as, media_type="text/html")
         if self.fails is not None:
             return JSONResponse({"error": "temporarily_unavailable"}, status_code=self.fails)
+        if not self.is_proven(request, form):
+            return JSONResponse({"error": "invalid_client"}, status_code=401)
         if kind == "authorization_code":
             grant = self.codes.pop(str(form["code"]), None)
             digest = hashlib.sha256(str(form.get("code_verifier", "")).encode()).digest()
@@ -137,6 +145,13 @@ class AuthorizationServer:
             old.used = self.rotates
             grant = Grant(old.client, scope=old.scope, resource=old.resource, family=old.family)
         return JSONResponse(self._tokens(grant, str(form.get("refresh_token", ""))))
+
+    def is_proven(self, request: Request, form: dict[str, Any]) -> bool:
+        secret = self.clients.get(str(form.get("client_id")), {}).get("client_secret")
+        if self.method == "client_secret_basic":
+            basic = base64.b64encode(f"{form['client_id']}:{secret}".encode()).decode()
+            return request.headers.get("authorization") == f"Basic {basic}" and "client_secret" not in form
+        return form.get("client_secret") == (secret if self.method == "client_secret_post" else None)
 
     def _tokens(self, grant: Grant, refresh: str) -> dict[str, Any]:
         access = secrets.token_urlsafe(24)

@@ -92,6 +92,23 @@ def test_a_client_that_is_registered_already_is_not_registered_again(protected: 
     assert protected.authorization.counts["register"] == 0
 
 
+@pytest.mark.parametrize("method", ["client_secret_post", "client_secret_basic"])
+def test_a_client_with_a_secret_proves_itself_as_the_server_wants(
+    protected: Protected, store: LoginStore, method: str
+) -> None:
+    """Registered by itself, and by hand; when it logs in, and when it renews."""
+    server = protected.authorization
+    server.method = method
+    login(protected, store)
+    server.end_access()
+    assert 401 not in asyncio.run(ask(protected, store))
+    server.clients["ours"] = {"redirect_uris": ["http://127.0.0.1:39419/callback"], "client_secret": "s3cret"}
+    login(protected, store, options=ClientOptions(client_id="ours", client_secret="s3cret", port=39419))
+    server.end_access()
+    assert 401 not in asyncio.run(ask(protected, store))
+    assert server.counts["refresh_token"] == 2
+
+
 def test_a_server_that_minds_calls_only_is_logged_in_to_all_the_same(store: LoginStore) -> None:
     with protected_server(open_to_hello=True) as protected:
         assert login(protected, store).renewable

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import httpx2
 from mcp.client.auth import AuthorizationCodeResult, OAuthClientProvider, OAuthFlowError, OAuthRegistrationError
 from mcp.client.auth.utils import extract_resource_metadata_from_www_auth
-from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata
+from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, TokenEndpointAuthMethod
 from pydantic import AnyUrl
 
 from toolsearch import SetupError, __version__
@@ -24,6 +24,8 @@ from toolsearch.support.redaction import excerpt
 __all__ = ["ClientOptions", "log_in", "log_out"]
 
 PROTOCOL = "2025-11-25"
+# How a client proves itself, the best first: a program on a user's machine keeps no secret.
+METHODS: tuple[TokenEndpointAuthMethod, ...] = ("none", "client_secret_post", "client_secret_basic")
 # Any request that a server may mind. It is refused without a token, and says with one whether the token is taken.
 _HELLO = {
     "jsonrpc": "2.0",
@@ -74,13 +76,35 @@ async def log_in(
         elif known is not None and redirect.uri not in map(str, known.redirect_uris or ()):
             known = None  # its port is taken: another client is registered, for another port
         tokens = LoginTokens(known)
-        flow = _flow(url, redirect, tokens, lambda address: show(address, redirect), options.scopes)
         with _explained(server):
             async with asyncio.timeout(seconds):
-                await _say_hello(server, url, flow)
+                flow = await _logged_in(server, url, redirect, tokens, show, scopes=options.scopes)
     login = _login_of(server, url, flow, tokens)
     await asyncio.to_thread(_keep, store, key, login)
     return login.shown
+
+
+async def _logged_in(
+    server: str,
+    url: str,
+    redirect: Redirect,
+    tokens: LoginTokens,
+    show: Callable[[str, Redirect], None],
+    *,
+    scopes: tuple[str, ...],
+) -> _LoginFlow:
+    """The flow at its end. A server that registers no public client is asked to register one with a secret."""
+    refused: OAuthRegistrationError | None = None
+    for method in METHODS:
+        flow = _flow(url, redirect, tokens, lambda address: show(address, redirect), scopes=scopes, method=method)
+        try:
+            await _say_hello(server, url, flow)
+        except OAuthRegistrationError as error:
+            refused = refused or error
+        else:
+            return flow
+    assert refused is not None
+    raise refused
 
 
 class _LoginFlow(OAuthClientProvider):
@@ -120,10 +144,17 @@ class _LoginFlow(OAuthClientProvider):
 
 
 def _flow(
-    url: str, redirect: Redirect, tokens: LoginTokens, show: Callable[[str], None], scopes: tuple[str, ...]
+    url: str,
+    redirect: Redirect,
+    tokens: LoginTokens,
+    show: Callable[[str], None],
+    *,
+    scopes: tuple[str, ...],
+    method: TokenEndpointAuthMethod,
 ) -> _LoginFlow:
     async def open_page(address: str) -> None:
         require_private(address)
+        _choose_method(flow)
         redirect.expect(address)
         show(address)
 
@@ -133,10 +164,21 @@ def _flow(
     metadata = OAuthClientMetadata(
         redirect_uris=[AnyUrl(redirect.uri)],
         client_name="toolsearch",
-        token_endpoint_auth_method="none",  # noqa: S106 - a program on a user's machine keeps no secret
+        token_endpoint_auth_method=method,
         grant_types=["authorization_code", "refresh_token"],
     )
-    return _LoginFlow(url, metadata, tokens, open_page, answer, wanted=scopes)
+    flow = _LoginFlow(url, metadata, tokens, open_page, answer, wanted=scopes)
+    return flow
+
+
+def _choose_method(flow: _LoginFlow) -> None:
+    """A client of the entry shows its secret in the way that the authorization server takes."""
+    client, metadata = flow.context.client_info, flow.context.oauth_metadata
+    known = (metadata.token_endpoint_auth_methods_supported if metadata else None) or []
+    if client is not None and client.client_secret and client.issuer is None and known:
+        taken = [method for method in METHODS if method != "none" and method in known]
+        if taken and client.token_endpoint_auth_method not in known:
+            client.token_endpoint_auth_method = taken[0]
 
 
 async def _say_hello(server: str, url: str, flow: _LoginFlow) -> None:
