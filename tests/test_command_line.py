@@ -287,7 +287,7 @@ def test_bash_completes_commands_and_options(tmp_path: Path) -> None:
     (tmp_path / "complete.sh").write_text(shown, "utf-8")
     program = """
     source complete.sh
-    COMP_WORDS=(toolsearch se); COMP_CWORD=1; _toolsearch_completion toolsearch; echo "${COMPREPLY[@]}"
+    COMP_WORDS=(toolsearch sea); COMP_CWORD=1; _toolsearch_completion toolsearch; echo "${COMPREPLY[@]}"
     COMP_WORDS=(toolsearch search --lim); COMP_CWORD=2; _toolsearch_completion toolsearch; echo "${COMPREPLY[@]}"
     """
     done = subprocess.run(
