@@ -49,21 +49,24 @@ def read_recorded(files: Iterable[Path], damaged: Damaged) -> Iterator[Recorded]
     A file is the database of a `SqliteStore`, which is only read; JSON with the facts of a conversation, as
     `Conversation.export` gives them, or with a list of facts for each conversation id; lines of facts of one
     conversation; lines that `record` wrote; or the log of `toolsearch serve --log`. Raises `SetupError` for a file that
-    is not there or is none of these.
+    is not there or cannot be read at all; in a folder, such a file is told.
     """
-    for file in _unfolded(files):
-        yield from _database(file, damaged) if _is_database(file) else _of_objects(file, damaged)
-
-
-def _unfolded(files: Iterable[Path]) -> Iterator[Path]:
     for file in files:
         if not file.is_dir():
-            yield file
+            yield from _read(file, damaged)
             continue
         inside = sorted(each for each in file.iterdir() if each.suffix in _ENDINGS)
         if not inside:
             raise SetupError(f"the folder {str(file)!r} has no journal: no file that ends in {', '.join(_ENDINGS)}")
-        yield from inside
+        for each in inside:
+            try:
+                yield from _read(each, damaged)
+            except SetupError as error:
+                damaged(str(error))
+
+
+def _read(file: Path, damaged: Damaged) -> Iterator[Recorded]:
+    return _database(file, damaged) if _is_database(file) else _of_objects(file, damaged)
 
 
 # -- databases ---------------------------------------------------------------------------------------------------------
@@ -123,17 +126,17 @@ def _of_objects(file: Path, damaged: Damaged) -> Iterator[Recorded]:
     if turns:
         yield from _recorded_turns(file, objects, damaged)
         return
-    if objects and all("fact" not in line for line in objects):
-        if any("kind" in line for line in objects):
-            yield from _log(file, objects, damaged)
-            return
-        if all(_holds_facts(line) for line in objects):
-            for line in objects:
-                for conversation, facts in line.items():
-                    inside = f"{where}, conversation {conversation!r}"
-                    yield Recorded(file, conversation, facts=_facts(facts, inside, damaged))
-            return
-    yield Recorded(file, file.stem, facts=_facts(objects, where, damaged))
+    if any("fact" in line for line in objects):
+        yield Recorded(file, file.stem, facts=_facts(objects, where, damaged))
+    elif any("kind" in line and "at" in line for line in objects):
+        yield from _log(file, objects, damaged)
+    elif objects and all(_holds_facts(line) for line in objects):
+        for line in objects:
+            for conversation, facts in line.items():
+                inside = f"{where}, conversation {conversation!r}"
+                yield Recorded(file, conversation, facts=_facts(facts, inside, damaged))
+    elif objects:
+        damaged(f"{where} holds neither facts of a journal, nor turns that `record` wrote, nor the log of a gateway")
 
 
 def _holds_facts(line: Mapping[str, Any]) -> bool:

@@ -186,6 +186,24 @@ def test_a_folder_is_read_whole_and_one_conversation_can_be_asked_for(store: Pat
         read_trace([store], Words(), ["desk-9"])
 
 
+def test_other_files_in_a_folder_are_named_once_each(tmp_path: Path, store: Path) -> None:
+    """Beside the journals there may be tools, a configuration and a half-written file."""
+    for file in store.parent.glob("journals.db*"):
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    (tmp_path / "mcp.json").write_text('{"mcpServers": {"git": {"command": "git-server"}}}', "utf-8")
+    (tmp_path / "tools.json").write_text(json.dumps([{**each, "kind": "read"} for each in definitions()]), "utf-8")
+    (tmp_path / "half.json").write_text('{"mcpServ', "utf-8")
+    trace = read_trace([tmp_path], Words())
+    assert len(trace.conversations) == 3
+    assert trace.damaged == 3
+    half, config, tools = trace.told
+    assert "half.json' is not valid JSON" in half
+    assert "mcp.json' holds neither facts of a journal" in config
+    assert "tools.json' holds neither facts of a journal" in tools
+    with pytest.raises(SetupError, match="is not valid JSON"):
+        read_trace([tmp_path / "half.json"], Words())
+
+
 # -- damage ------------------------------------------------------------------------------------------------------------
 
 
