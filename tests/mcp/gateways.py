@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +14,6 @@ from mcp_types import CallToolResult, ElicitResult
 from toolsearch.mcp.gateway import Gateway
 
 GENERATIONS = ("legacy", "auto")  # the handshake of 2025, and the stateless protocol of 2026
-
-Reply = Callable[[Any], ElicitResult]
 
 
 @dataclass
@@ -34,8 +32,8 @@ class Person:
 
 @asynccontextmanager
 async def opened(
-    servers: Mapping[str, Any] | Path, folder: Path, wait: bool = True, **settings: Any
-) -> AsyncIterator[Gateway]:
+    servers: Mapping[str, Any] | Path, folder: Path, *, wait: bool = True, **settings: Any
+) -> AsyncGenerator[Gateway]:
     """A running gateway, whose servers are connected; everything it keeps is in `folder`."""
     config = servers if isinstance(servers, Path) else {"mcpServers": dict(servers)}
     settings = {"index": "keyword", **settings}
@@ -47,8 +45,8 @@ async def opened(
 
 @asynccontextmanager
 async def client_of(
-    gateway: Gateway, generation: str, person: Callable[..., Awaitable[ElicitResult]] | None = None, **options: Any
-) -> AsyncIterator[Client]:
+    gateway: Gateway, generation: str, person: Person | None = None, **options: Any
+) -> AsyncGenerator[Client]:
     """A client of the SDK at a gateway."""
     async with Client(
         gateway.server, mode=generation, elicitation_callback=person, raise_exceptions=False, **options

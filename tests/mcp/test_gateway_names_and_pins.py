@@ -117,7 +117,7 @@ def test_a_changed_definition_is_held_back_and_a_new_tool_is_found(generation: s
                     break
                 await asyncio.sleep(0.05)
             assert not (await through(client, "call_action", "changing__silver")).is_error
-            await through(client, "call_tool", "changing__poison")
+            late = await through(client, "call_tool", "changing__poison")
             for _ in range(100):
                 late = await through(client, "call_action", "changing__pay", amount=1)
                 if late.is_error:

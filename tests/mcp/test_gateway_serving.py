@@ -8,7 +8,7 @@ import os
 import re
 import stat
 import sys
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -161,7 +161,7 @@ def test_the_configuration_is_read_again_and_never_written(everything: dict[str,
 
 
 @asynccontextmanager
-async def served(gateway: Gateway, token: str = "") -> AsyncIterator[str]:
+async def served(gateway: Gateway, token: str = "") -> AsyncGenerator[str]:
     with listen("127.0.0.1", 0) as listening:
         serving = asyncio.create_task(serve_http(http_app(gateway, token=token), listening))
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator, Mapping
+from collections.abc import Coroutine, Generator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
@@ -84,7 +84,7 @@ class Handlers:
         return conversation
 
     @contextmanager
-    def _answering(self, context: Context) -> Iterator[Conversation]:
+    def _answering(self, context: Context) -> Generator[Conversation]:
         conversation = self._conversation(context)
         try:
             yield conversation

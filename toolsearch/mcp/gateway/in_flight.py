@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -23,7 +23,7 @@ class InFlight:
     _open: dict[str, dict[object, tuple[Conversation, Asker]]] = field(default_factory=lambda: defaultdict(dict))
 
     @contextmanager
-    def call(self, server: str, conversation: Conversation, asker: Asker) -> Iterator[None]:
+    def call(self, server: str, conversation: Conversation, asker: Asker) -> Generator[None]:
         """Counts a call as open while the block runs."""
         key = object()
         self._open[server][key] = conversation, asker

@@ -66,7 +66,7 @@ class Passing:
                     address = self._address(server, str(each.uri), places)
                     kept.append(each.model_copy(update={"uri": address}))
         self._places.resources = places
-        return types.ListResourcesResult(resources=kept, meta=meta or None)
+        return _with_meta(types.ListResourcesResult(resources=kept), meta)
 
     async def templates(self) -> types.ListResourceTemplatesResult:
         """The templates of addresses of all servers."""
@@ -81,7 +81,7 @@ class Passing:
                     address = self._address(server, each.uri_template, places)
                     kept.append(each.model_copy(update={"uri_template": address}))
         self._places.templates = places
-        return types.ListResourceTemplatesResult(resource_templates=kept, meta=meta or None)
+        return _with_meta(types.ListResourceTemplatesResult(resource_templates=kept), meta)
 
     async def prompts(self) -> types.ListPromptsResult:
         """The prompts of all servers."""
@@ -96,7 +96,7 @@ class Passing:
                     places[name] = server, each.name
                     kept.append(each.model_copy(update={"name": name}))
         self._places.prompts = places
-        return types.ListPromptsResult(prompts=kept, meta=meta or None)
+        return _with_meta(types.ListPromptsResult(prompts=kept), meta)
 
     async def _pages(
         self, kind: str, request: type[types.PaginatedRequest[Any]], result: type[R]
@@ -147,7 +147,7 @@ class Passing:
         first: MCPError | None = None
         for server, own in places:
             request = types.ReadResourceRequest(
-                params=types.ReadResourceRequestParams(uri=own, meta=_meta(params.meta))
+                params=params.model_copy(update={"uri": own, "meta": _meta(params.meta)})
             )
             try:
                 return await self._send(server, request, types.ReadResourceResult, session)
@@ -179,9 +179,7 @@ class Passing:
     async def prompt(self, params: types.GetPromptRequestParams, session: str) -> types.GetPromptResult:
         """A prompt with its arguments filled in."""
         server, own = await self._prompt_place(params.name)
-        inner = types.GetPromptRequestParams(
-            name=own, arguments=params.arguments, meta=_meta(params.meta)
-        )  # fmt: skip
+        inner = params.model_copy(update={"name": own, "meta": _meta(params.meta)})
         return await self._send(server, types.GetPromptRequest(params=inner), types.GetPromptResult, session)
 
     async def _prompt_place(self, name: str) -> tuple[str, str]:
@@ -259,6 +257,10 @@ class Passing:
 
 def _meta(meta: Mapping[str, Any] | None) -> types.RequestParamsMeta | None:
     return cast("types.RequestParamsMeta | None", passed_meta(meta))
+
+
+def _with_meta(listed: R, meta: dict[str, Any]) -> R:
+    return listed.model_copy(update={"meta": meta or None})
 
 
 def _matches(template: str, address: str) -> bool:

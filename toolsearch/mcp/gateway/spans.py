@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 from opentelemetry import trace
@@ -17,7 +17,7 @@ class Spans:
         self._tracer = trace.get_tracer("toolsearch.mcp")
 
     @contextmanager
-    def of(self, operation: str, name: str, server: str = "") -> Iterator[None]:
+    def of(self, operation: str, name: str, server: str = "") -> Generator[None]:
         """A span around a search, or around the call of a server's tool. It has no arguments and no results."""
         attributes = {
             "gen_ai.operation.name": operation,

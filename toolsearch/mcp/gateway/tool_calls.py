@@ -12,6 +12,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams, ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from toolsearch import Tool
+from toolsearch.mcp.calls import hiding
 from toolsearch.mcp.faults import CallFailed, ServerUnavailable
 from toolsearch.mcp.gateway.asking import Asker, CannotAsk
 from toolsearch.mcp.gateway.conversations import Conversation
@@ -206,6 +207,7 @@ class ToolCalls:
                     elicit=elicit,
                     repeatable=original.repeatable,
                 )
+            result = hiding(result, self.servers.config.masked)
             status = "failed" if result.is_error else "ok"
         except (ServerUnavailable, CallFailed) as error:
             return failed(f"{tool.name!r} failed: {error}.")
