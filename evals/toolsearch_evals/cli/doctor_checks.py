@@ -15,6 +15,7 @@ from toolsearch_evals.cli.options import FormatOption, OutOption, ReportForm, er
 from toolsearch_evals.cli.terminal import progress
 from toolsearch_evals.data.cases import Case, Dataset, load
 from toolsearch_evals.doctor.alarms import alarms, judged_by_labels
+from toolsearch_evals.doctor.configured import configuration_alarms, configuration_trials, server_trials
 from toolsearch_evals.doctor.planting import DEFECTS
 from toolsearch_evals.doctor.rates import FILE, as_json, as_rates
 from toolsearch_evals.doctor.trial_report import Tried, trial_report
@@ -55,6 +56,7 @@ def doctor_checks(
     with progress(len(DEFECTS) + len(shipped) + len(published), error_console()) as tick:
         searched = {each.key: Searched(each.catalog(), index) for each in (base, *shipped, *published)}
         made = list(trials(searched[base.key], _cases(base), index, most=planted, seed=seed, tick=tick))
+        made += [*configuration_trials(), *server_trials()]
         counted, labels = {}, {}
         for each in (*shipped, *published):
             counted[each.key] = alarms(searched[each.key], _cases(each))
@@ -63,7 +65,7 @@ def doctor_checks(
     keys = [each.key for each in shipped]
     rates = as_rates(
         made,
-        [of for key, of in counted.items() if key in keys],
+        [configuration_alarms(), *(of for key, of in counted.items() if key in keys)],
         [of for key, of in counted.items() if key not in keys],
     )
     parameters: dict[str, Any] = {
@@ -75,7 +77,11 @@ def doctor_checks(
     }
     print_report(trial_report(Tried(made, counted, labels, rates), parameters), form, out)
     if out is not None:
-        about = {"day": datetime.now(UTC).date().isoformat(), **parameters, "defects": [each.name for each in DEFECTS]}
+        about = {
+            "day": datetime.now(UTC).date().isoformat(),
+            **parameters,
+            "defects": [each.defect.name for each in made],
+        }
         (out / FILE).write_text(as_json(rates, about), "utf-8", newline="\n")
 
 

@@ -13,11 +13,13 @@ from rich.console import Console
 from toolsearch import Catalog
 from toolsearch.cli.targets import Target, targets_of
 from toolsearch.cli.tool_files import fill
+from toolsearch.mcp import read_config
 from toolsearch_evals.cli.options import OutOption
 from toolsearch_evals.cli.terminal import show
 from toolsearch_evals.doctor.examination import Examination, examine
 from toolsearch_evals.doctor.rates import rates
 from toolsearch_evals.doctor.report import doctor_report
+from toolsearch_evals.doctor.servers import configurations_in, examine_servers
 from toolsearch_evals.reports.forms import FORMS, write
 
 __all__ = ["doctor"]
@@ -44,7 +46,9 @@ def doctor(
     files: Annotated[
         list[str],
         typer.Argument(
-            metavar="FILE…", help="Files of tools, as `toolsearch search --tools` reads; folders of them; - for stdin."
+            metavar="FILE…",
+            help="mcp.json, whose servers are started; files of tools, as `toolsearch search --tools` reads; folders "
+            "of them; - for standard input.",
         ),
     ],
     *,
@@ -69,20 +73,33 @@ def doctor(
     ] = None,
     index: Annotated[str, typer.Option(help="The index to search with.")] = "keyword",
     wire: Annotated[str, typer.Option(help="The wire in whose form tokens are counted.")] = "openai_chat",
+    seconds: Annotated[float, typer.Option(min=1, help="How long a server may take to start.")] = 20.0,
     form: Annotated[
         DoctorForm, typer.Option("--format", help="Text for people, JSON for programs, or a page.")
     ] = DoctorForm.text,
     out: OutOption = None,
 ) -> None:
-    """Say what is wrong with tools: what costs tokens, is refused, cannot be called, is not found or looks hostile.
+    """Say what is wrong with tools and servers: what is refused, cannot be called, is not found, looks hostile.
 
     The most harmful comes first, by measured rates. The exit code is 1 for a finding as --fail-on says or a tool
     of --need that is not met, and 2 if a file cannot be used.
     """
+    configurations, others = configurations_in(files)
     catalog = Catalog()
-    fill(catalog, files)
+    fill(catalog, others)
+    started = [examine_servers(read_config(file), seconds) for file in configurations]
+    for each in started:
+        catalog.extend(each.catalog)
     targets = targets_of(target or [Target.all])
-    examination = examine(catalog, index=index, wire=wire, providers=targets, needs=need or ())
+    examination = examine(
+        catalog,
+        index=index,
+        wire=wire,
+        providers=targets,
+        needs=need or (),
+        more=[finding for each in started for finding in each.findings],
+        servers=[row for each in started for row in each.rows],
+    )
     parameters = {"files": [Path(file).name for file in files], "index": index, "wire": wire, "targets": targets}
     report = doctor_report(examination, ", ".join(Path(file).name for file in files), parameters)
     if form is DoctorForm.text:

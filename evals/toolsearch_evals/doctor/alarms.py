@@ -45,7 +45,9 @@ def alarms(searched: Searched, cases: Sequence[Case]) -> dict[str, Alarms]:
     with the labels, if there are some; and a hostile text in a tool that was not written as one is a false alarm.
     """
     catalog = searched.catalog
-    named: dict[str, set[str]] = {check: set() for check in CHECKS}
+    named: dict[str, set[str]] = {
+        check: set() for check, of in CHECKS.items() if of.kind in ("schema", "search", "text")
+    }
     for each in searched.findings:
         named[each.check].add(each.where)
     lost = _losses(searched, cases)

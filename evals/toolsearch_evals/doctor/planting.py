@@ -13,7 +13,7 @@ from toolsearch.catalog.exports import Provider
 
 __all__ = ["DEFECTS", "Defect", "Planted", "changed"]
 
-Effect = Literal["search", "request", "call", "text"]
+Effect = Literal["search", "request", "call", "text", "configuration"]
 
 
 @dataclass(frozen=True)
@@ -237,6 +237,7 @@ DEFECTS: tuple[Defect, ...] = (
     Defect("'use this instead of …'", "names-another", "search", _naming),
     Defect("the words of a whole server", "keyword-stuffing", "search", _stuffed),
     Defect("no object", "unreadable", "search", _broken),
+    Defect("a server that is away", "fails", "search", _broken),
     Defect("anyOf at the root", "refused", "request", _schema(_alternatives), "openai"),
     Defect("a list without items", "refused", "request", _schema(_bare_list), "openai"),
     Defect("2,000 characters", "refused", "request", _spoiled(_long), "openai"),

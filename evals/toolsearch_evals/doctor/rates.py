@@ -100,7 +100,8 @@ def _through(trials: Sequence[Trial]) -> float | None:
 
 
 def _sum(check: str, sets: Sequence[Mapping[str, Alarms]]) -> Alarms | None:
-    return sum((each[check] for each in sets), Alarms(0, 0, 0)) if sets else None
+    known = [each[check] for each in sets if check in each]
+    return sum(known, Alarms(0, 0, 0)) if known else None
 
 
 @cache

@@ -71,13 +71,13 @@ def _check_row(check: str, rate: Rate) -> Row:
 
 
 def _defect_row(trial: Trial) -> Row:
-    effect = {"search": "searches", "request": "requests", "call": "calls", "text": "texts"}[trial.defect.effect]
+    effects = {"search": "searches", "request": "requests", "call": "calls", "text": "texts", "configuration": "starts"}
     return {
         "check": trial.defect.check,
         "defect": trial.defect.name,
         "found": _of(trial.found, trial.planted),
-        "measured": f"{trial.harm.cases} {effect}",
-        **_harm("lost", trial.harm),
+        "measured": f"{trial.harm.cases} {effects[trial.defect.effect]}" if trial.harm.cases else "",
+        **_harm("lost", trial.harm if trial.harm.cases else None),
         **_harm("first", trial.first),
         "through": trial.through and trial.through.lost,
     }

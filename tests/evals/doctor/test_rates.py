@@ -3,6 +3,7 @@
 import json
 from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner
@@ -15,7 +16,7 @@ from toolsearch_evals.doctor.alarms import Alarms, alarms
 from toolsearch_evals.doctor.findings import CHECKS
 from toolsearch_evals.doctor.planting import DEFECTS
 from toolsearch_evals.doctor.rates import FILE, Rate, rates
-from toolsearch_evals.doctor.trials import Harm, Searched, Trial, trials
+from toolsearch_evals.doctor.trials import Harm, Searched
 
 SERVERS = ("github", "gitlab", "jira", "stripe", "gmail", "outlook")
 
@@ -36,34 +37,51 @@ def data(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 
 @pytest.fixture(scope="module")
-def tried(data: Dataset) -> dict[str, Trial]:
-    clean = Searched(data.catalog(), "keyword")
-    cases = [case for case in data.cases if case.split != "test"]
-    return {trial.defect.name: trial for trial in trials(clean, cases, "keyword", most=40)}
+def out(data: Dataset, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What the command writes."""
+    folder = tmp_path_factory.mktemp("out")
+    options = ["--planted", "24", "--planted-in", str(data.folder), "--out", str(folder)]
+    done = CliRunner().invoke(app, ["doctor-checks", *options])
+    assert done.exit_code == 0, done.output
+    assert "What the doctor's checks are worth" in done.output
+    return folder
 
 
-def test_each_planted_defect_is_found_but_for_instructions_in_new_words(tried: dict[str, Trial]) -> None:
-    shares = {name: trial.found / trial.planted for name, trial in tried.items()}
-    assert {*shares} == {defect.name for defect in DEFECTS}
-    assert [name for name, share in shares.items() if share < 0.8] == ["an instruction"]
+@pytest.fixture(scope="module")
+def tried(out: Path) -> dict[str, dict[str, Any]]:
+    """What came of each defect, by its name."""
+    tables = json.loads((out / "report.json").read_text("utf-8"))["tables"]
+    return {row["defect"]: row for row in next(each["rows"] for each in tables if each["title"] == "Defects")}
 
 
-def test_what_is_refused_is_refused_as_it_is_and_not_as_toolsearch_sends_it(tried: dict[str, Trial]) -> None:
-    refused = [trial for trial in tried.values() if trial.defect.effect == "request"]
-    assert len(refused) == 5
-    assert [trial.harm.lost for trial in refused] == [1.0] * 5
-    assert [trial.through.lost for trial in refused if trial.through] == [0.0] * 5
+def test_each_planted_defect_is_found_but_for_instructions_in_new_words(tried: dict[str, dict[str, Any]]) -> None:
+    shares = {name: [int(part) for part in row["found"].split(" of ")] for name, row in tried.items()}
+    assert {*shares} >= {defect.name for defect in DEFECTS}
+    assert [name for name, (found, planted) in shares.items() if found < 0.8 * planted] == ["an instruction"]
 
 
-def test_a_call_that_keeps_to_the_rest_of_a_contradiction_is_refused(tried: dict[str, Trial]) -> None:
-    called = [trial for trial in tried.values() if trial.defect.effect == "call"]
+def test_what_is_refused_is_refused_as_it_is_and_not_as_toolsearch_sends_it(tried: dict[str, dict[str, Any]]) -> None:
+    refused = [row for row in tried.values() if row["check"] == "refused"]
+    assert [(row["lost"], row["through"]) for row in refused] == [(1.0, 0.0)] * 5
+
+
+def test_a_call_that_keeps_to_the_rest_of_a_contradiction_is_refused(tried: dict[str, dict[str, Any]]) -> None:
+    called = [row["lost"] for row in tried.values() if row["check"] == "contradiction"]
     assert len(called) == 3
-    assert min(trial.harm.lost for trial in called) > 0.9
+    assert min(called) > 0.9
 
 
-def test_a_tool_without_words_is_found_less_often_than_before(tried: dict[str, Trial]) -> None:
-    assert tried["no description"].harm.lost > 0.05
-    assert tried["no object"].harm.lost > tried["no description"].harm.lost
+def test_a_tool_without_words_is_found_less_often_than_before(tried: dict[str, dict[str, Any]]) -> None:
+    assert tried["no description"]["lost"] > 0.05
+    assert tried["no object"]["lost"] > tried["no description"]["lost"]
+
+
+def test_a_server_that_leaves_processes_is_found_and_noise_alone_ends_no_connection(
+    tried: dict[str, dict[str, Any]],
+) -> None:
+    assert tried["deaf to the end"]["found"] == "3 of 3"
+    assert tried["deaf to the end"]["through"] == 0.0
+    assert (tried["noise"]["found"], tried["noise"]["lost"]) == ("3 of 3", 0.0)
 
 
 def test_alarms_are_judged_by_labels_and_by_what_is_hostile_on_purpose() -> None:
@@ -79,7 +97,7 @@ def test_alarms_are_judged_by_labels_and_by_what_is_hostile_on_purpose() -> None
 def test_the_rates_that_ship_know_every_check_and_every_defect() -> None:
     shipped = json.loads(resources.files("toolsearch_evals.doctor").joinpath(FILE).read_text("utf-8"))
     again = "run `toolsearch eval doctor-checks --out FOLDER` again, and keep its rates.json"
-    assert shipped["made"]["defects"] == [defect.name for defect in DEFECTS], again
+    assert shipped["made"]["defects"][: len(DEFECTS)] == [defect.name for defect in DEFECTS], again
     assert {*shipped["checks"]} == {*CHECKS}, again
     refused = rates()["refused"].harm
     assert refused is not None
@@ -96,13 +114,8 @@ def test_the_rank_of_a_check_is_its_harm_by_the_share_of_what_it_named_with_need
     assert not Rate(harm, through=0.0).is_left
 
 
-def test_the_command_writes_the_rates_beside_its_report(tmp_path: Path, data: Dataset) -> None:
-    done = CliRunner().invoke(
-        app, ["doctor-checks", "--planted", "4", "--planted-in", str(data.folder), "--out", str(tmp_path)]
-    )
-    assert done.exit_code == 0, done.output
-    written = json.loads((tmp_path / FILE).read_text("utf-8"))
+def test_the_command_writes_the_rates_beside_its_report(out: Path) -> None:
+    written = json.loads((out / FILE).read_text("utf-8"))
     assert {*written["checks"]} == {*CHECKS}
     assert written["made"]["planted in"] == "some"
-    assert "What the doctor's checks are worth" in done.output
-    assert json.loads((tmp_path / "report.json").read_text("utf-8"))["kind"] == "doctor checks"
+    assert json.loads((out / "report.json").read_text("utf-8"))["kind"] == "doctor checks"
