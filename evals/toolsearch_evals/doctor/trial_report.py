@@ -120,13 +120,12 @@ def _label_rows(labels: Mapping[str, Mapping[str, tuple[Harm, Harm]]]) -> list[R
 
 _CHECK_COLUMNS = (
     Column("check", "check"),
-    Column("what", "lost of", is_result=True),
     Column("lost", "harm", "share", ends=("lost low", "lost high")),
     Column("rank", "to expect", "share"),
     Column("found", "found", is_result=True),
-    Column("shipped", "shipped tools named", "count"),
+    Column("shipped", "named of shipped", "count"),
     Column("shipped false", "false", "count"),
-    Column("published", "published tools named", "count"),
+    Column("published", "of published", "count"),
     Column("published false", "false", "count"),
 )
 _CHECK_NOTE = (
