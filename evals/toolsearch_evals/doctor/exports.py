@@ -18,7 +18,7 @@ __all__ = ["MOST_TOOLS", "definition", "refusal", "schema_findings"]
 Body = dict[str, Any]
 _Found = defaultdict[tuple[str, str], list[str]]
 MOST_TOOLS: dict[Provider, int] = {"openai": openai_chat.MOST_TOOLS, "gemini": gemini.MOST_DECLARATIONS}
-# Gemini documents few keywords, and takes more than it documents: two thirds of the published tools have `$schema`.
+# Gemini documents few keywords, and takes more than it documents: nearly half of the published tools have `$schema`.
 _UNDOCUMENTED = "unsupported keyword"
 _TOLD = ("is only described", "is sent under another name")  # what of the changes the model or the call makes up for
 _WHOSE = re.compile(r"\A(?:Invalid schema for function '.*?': |function_declarations\[.*?\]: |tools\..*?\.custom: )")

@@ -149,7 +149,7 @@ _ROWS: tuple[tuple[str, Kind, str, str, str], ...] = (
         "server",
         "a server that leaves processes when its input ends",
         "starts after which a process is left",
-        "end its whole process group, as toolsearch does, or correct the server",
+        "correct the server; toolsearch ends its process group, but not what left the group",
     ),
     (
         "noise",

@@ -30,7 +30,8 @@ class Tried:
 def trial_report(tried: Tried, parameters: Mapping[str, Any]) -> Report:
     """The report: a row for each check, each defect, each data set."""
     rows = [_check_row(check, rate) for check, rate in tried.rates.items() if rate.planted or rate.shipped]
-    harmful = [row["check"] for row in sorted(rows, key=lambda row: -row["rank"]) if row["rank"] > 0]
+    rows.sort(key=lambda row: -(row["rank"] or 0))
+    harmful = [row["check"] for row in rows if row["rank"]]
     return Report(
         kind="doctor checks",
         title="What the doctor's checks are worth",
@@ -63,10 +64,16 @@ def trial_report(tried: Tried, parameters: Mapping[str, Any]) -> Report:
 
 
 def _check_row(check: str, rate: Rate) -> Row:
-    row: Row = {"check": check, "what": CHECKS[check].harm, "found": _of(rate.found, rate.planted), "rank": rate.rank}
+    row: Row = {
+        "check": check,
+        "what": CHECKS[check].harm,
+        "found": _of(rate.found, rate.planted),
+        "rank": rate.rank or None,
+    }
     row |= _harm("lost", rate.harm)
     for name, alarms in (("shipped", rate.shipped), ("published", rate.published)):
-        row |= {name: alarms and alarms.named, f"{name} false": alarms and alarms.false}
+        is_known = alarms is not None and (alarms.named > alarms.unjudged or not alarms.named)
+        row |= {name: alarms and alarms.named, f"{name} false": alarms.false if alarms and is_known else None}
     return row
 
 

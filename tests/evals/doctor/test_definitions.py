@@ -99,7 +99,7 @@ def test_a_refusal_names_the_provider_and_its_reason_and_what_all_take_is_not_na
 
 
 def test_what_gemini_does_not_document_is_no_refusal() -> None:
-    """Two thirds of the published definitions have `$schema`, and are used with it."""
+    """Nearly half of the published definitions have `$schema`, and are used with it."""
     marked = {**schema(a={"type": "string"}), "$schema": "https://json-schema.org/draft/2020-12/schema"}
     assert not list(schema_findings(Catalog([made(input_schema=marked)]), ["gemini"]))
 
