@@ -19,8 +19,9 @@ from toolsearch_evals.cli.terminal import show
 from toolsearch_evals.doctor.examination import Examination, examine
 from toolsearch_evals.doctor.rates import rates
 from toolsearch_evals.doctor.report import doctor_report
-from toolsearch_evals.doctor.servers import configurations_in, examine_servers
+from toolsearch_evals.doctor.servers import Started, configurations_in, examine_servers
 from toolsearch_evals.reports.forms import FORMS, write
+from toolsearch_evals.reports.report import Report
 
 __all__ = ["doctor"]
 
@@ -84,12 +85,7 @@ def doctor(
     The most harmful comes first, by measured rates. The exit code is 1 for a finding as --fail-on says or a tool
     of --need that is not met, and 2 if a file cannot be used.
     """
-    configurations, others = configurations_in(files)
-    catalog = Catalog()
-    fill(catalog, others)
-    started = [examine_servers(read_config(file), seconds) for file in configurations]
-    for each in started:
-        catalog.extend(each.catalog)
+    catalog, started = _read(files, seconds)
     targets = targets_of(target or [Target.all])
     examination = examine(
         catalog,
@@ -101,14 +97,28 @@ def doctor(
         servers=[row for each in started for row in each.rows],
     )
     parameters = {"files": [Path(file).name for file in files], "index": index, "wire": wire, "targets": targets}
-    report = doctor_report(examination, ", ".join(Path(file).name for file in files), parameters)
+    _print(doctor_report(examination, ", ".join(Path(file).name for file in files), parameters), form, out)
+    raise typer.Exit(_exit_code(examination, fail_on))
+
+
+def _print(report: Report, form: DoctorForm, out: Path | None) -> None:
     if form is DoctorForm.text:
         show(report, Console())
     else:
         sys.stdout.write(FORMS[form.value](report))
     if out is not None:
         write(report, out)
-    raise typer.Exit(_exit_code(examination, fail_on))
+
+
+def _read(files: list[str], seconds: float) -> tuple[Catalog, list[Started]]:
+    """The tools of all files and servers, and what was seen of the servers."""
+    configurations, others = configurations_in(files)
+    catalog = Catalog()
+    fill(catalog, others)
+    started = [examine_servers(read_config(file), seconds) for file in configurations]
+    for each in started:
+        catalog.extend(each.catalog)
+    return catalog, started
 
 
 def _exit_code(of: Examination, fail_on: FailOn) -> int:
