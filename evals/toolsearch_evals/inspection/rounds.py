@@ -11,26 +11,33 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from typing import Any
 
-from toolsearch.events.facts import Event, ModelCalled, Usage
+from toolsearch.events.facts import ModelCalled, Usage
 from toolsearch.layers import PRICES, cost
+from toolsearch_evals.inspection.steps import Turn
 from toolsearch_evals.savings.prices import PLAIN, PriceProfile, profile_of
 
-__all__ = ["CacheReader", "reports_cache"]
+__all__ = ["CacheReader", "drop_unknown_losses"]
 
 KEPT_SECONDS = 300  # how long providers keep a prefix at least
 
 
-def reports_cache(facts: Iterable[Event]) -> frozenset[str]:
-    """The models of which some request took tokens from the cache."""
-    called = [fact for fact in facts if isinstance(fact, ModelCalled) and isinstance(fact.model, str)]
-    return frozenset(each.model for each in called if each.usage.cached_tokens)
+def drop_unknown_losses(turns: Iterable[Turn]) -> None:
+    """Takes the losses of models out of which no request took anything from a cache: nobody may report it."""
+    turns = list(turns)
+    rounds = [step for turn in turns for step in turn["steps"] if step["kind"] == "round"]
+    reported = {step.get("model") for step in rounds if step.get("cached")}
+    for turn in turns:
+        for step in turn["steps"]:
+            if step["kind"] == "round" and step.get("lost") and step.get("model") not in reported:
+                turn["lost"] -= step.pop("lost")
+                turn["lost_dollars"] = turn.get("lost_dollars", 0.0) - step.pop("lost_dollars", 0.0)
+                step.pop("why", None)
 
 
 @dataclass
 class CacheReader:
-    """Follows the requests of one conversation. `known` are the models whose provider reports cached tokens."""
+    """Follows the requests of one conversation."""
 
-    known: frozenset[str] = frozenset()
     _before: dict[str, ModelCalled] = field(default_factory=dict)  # the last request, by model
     _causes: dict[str, None] = field(default_factory=dict)  # what has happened since it
 
@@ -59,7 +66,7 @@ class CacheReader:
 
     def _loss(self, event: ModelCalled, used: Usage) -> dict[str, Any]:
         before = self._before.get(event.model)
-        if before is None or event.model not in self.known:
+        if before is None:
             return {}
         how = _profile(event.model)
         could = min(before.usage.input_tokens, used.input_tokens)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from toolsearch import SetupError, StateError
 from toolsearch.layers import RecordedTurn
 from toolsearch_evals.inspection.gateway_turns import turn_of_log
-from toolsearch_evals.inspection.rounds import reports_cache
+from toolsearch_evals.inspection.rounds import drop_unknown_losses
 from toolsearch_evals.inspection.steps import Turn, Words, turn_of_record
 from toolsearch_evals.inspection.turns import turns_of_facts
 from toolsearch_evals.recording.files import Damaged, Recorded, check_turn, read_recorded
@@ -70,30 +70,31 @@ def read_trace(files: Sequence[Path], words: Words, only: Sequence[str] = ()) ->
     """
     trace = Trace(", ".join(file.name for file in files))
     there: dict[str, None] = {}
-    read = []
+    times: Counter[str] = Counter()
     for found in read_recorded(files, trace.note_damage):
-        there[found.conversation or "gateway"] = None
-        if not only or (found.conversation or "gateway") in only:
-            read.append(found)
-    known = reports_cache(fact for each in read for fact in each.facts)
-    ids = _shown_ids([each.conversation or "gateway" for each in read], words)
-    for each, shown in zip(read, ids, strict=True):
-        made = [*_turns(each, words, known, trace.note_damage)]
-        recorded = [replace(of, conversation=shown) for _, of in made if of is not None and _is_sound(of, trace)]
+        name = found.conversation or "gateway"
+        there[name] = None
+        if only and name not in only:
+            continue
+        made = [*_turns(found, words, trace.note_damage)]
         turns = [turn for turn, _ in made if turn["steps"]]
-        if turns:
-            trace.conversations.append(Conversation(shown, each.file.name, _source(each), turns, recorded))
+        if not turns:
+            continue
+        shown = words.cut(name)
+        times[shown] += 1
+        shown = shown if times[shown] == 1 else f"{shown} ({times[shown]})"  # a redacted id may be that of several
+        recorded = [replace(of, conversation=shown) for _, of in made if of is not None and _is_sound(of, trace)]
+        trace.conversations.append(Conversation(shown, found.file.name, _source(found), turns, recorded))
     if not trace.conversations:
         raise SetupError(_nothing(trace, only, [*there]))
+    drop_unknown_losses(turn for each in trace.conversations for turn in each.turns)
     trace.conversations.sort(key=lambda each: -each.began)
     return trace
 
 
-def _turns(
-    of: Recorded, words: Words, known: frozenset[str], damaged: Damaged
-) -> Iterator[tuple[Turn, RecordedTurn | None]]:
+def _turns(of: Recorded, words: Words, damaged: Damaged) -> Iterator[tuple[Turn, RecordedTurn | None]]:
     if of.facts:
-        yield from turns_of_facts(of.conversation, of.facts, words, known, damaged)
+        yield from turns_of_facts(of.conversation, of.facts, words, damaged)
     for turn in of.turns:
         rewritten = turn.rewritten(words.redact)
         yield turn_of_record(rewritten, needs_of(rewritten), words), rewritten
@@ -114,17 +115,6 @@ def _is_sound(turn: RecordedTurn, trace: Trace) -> bool:
 
 def _source(of: Recorded) -> str:
     return "journal" if of.facts else "record" if of.turns else "gateway"
-
-
-def _shown_ids(ids: Iterable[str], words: Words) -> list[str]:
-    """The ids as people may see them, each of them another one."""
-    times: Counter[str] = Counter()
-    shown = []
-    for each in ids:
-        text = words.cut(each)
-        times[text] += 1
-        shown.append(text if times[text] == 1 else f"{text} ({times[text]})")
-    return shown
 
 
 def _nothing(trace: Trace, only: Sequence[str], there: Sequence[str]) -> str:

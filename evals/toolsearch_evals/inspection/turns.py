@@ -37,14 +37,14 @@ _WRONG = (TypeError, ValueError, AttributeError, KeyError, IndexError)  # what a
 
 
 def turns_of_facts(
-    conversation: str, facts: Sequence[Event], words: Words, known: frozenset[str], damaged: Damaged
+    conversation: str, facts: Sequence[Event], words: Words, damaged: Damaged
 ) -> Iterator[tuple[Turn, RecordedTurn | None]]:
     """The turns of a journal in order, each with what `record` keeps of it; None if that is nothing.
 
-    `known` are the models whose provider reports cached tokens. A fact whose values are of the wrong type is told, and
+    A fact whose values are of the wrong type is told, and
     left out.
     """
-    cache = CacheReader(known)
+    cache = CacheReader()
     mode = ""
     for number, part in enumerate(_parts(facts), 1):
         where = f"the conversation {conversation!r}, turn {number}"

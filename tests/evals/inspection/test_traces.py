@@ -89,14 +89,9 @@ def called(read: int, cached: int, at: float = 0.0, model: str = "gpt-5-mini", p
     return ModelCalled(purpose, model, Usage(read, cached, 10, 1), at=at)
 
 
-def losses(*events: ModelCalled, known: str = "gpt-5-mini", cause: str = "") -> list[int]:
-    reader = CacheReader(frozenset([known]))
-    found = []
-    for event in events:
-        if cause:
-            reader.lost_by(cause)
-        found.append(reader.round_of(event).get("lost", 0))
-    return found
+def losses(*events: ModelCalled) -> list[int]:
+    reader = CacheReader()
+    return [reader.round_of(event).get("lost", 0) for event in events]
 
 
 def test_what_of_the_request_before_did_not_come_from_the_cache_is_lost() -> None:
@@ -107,19 +102,28 @@ def test_what_of_the_request_before_did_not_come_from_the_cache_is_lost() -> Non
     assert losses(called(4_000, 0), called(2_000, 0)) == [0, 1_920], "no more can be lost than was sent"
 
 
-def test_nothing_is_said_of_a_provider_that_reports_no_cache_nor_of_another_model_or_purpose() -> None:
-    assert losses(called(2_000, 0), called(2_500, 0), known="other") == [0, 0]
+def test_nothing_is_lost_by_a_request_of_another_model_or_purpose() -> None:
     assert losses(called(2_000, 0), called(2_500, 0, model="gpt-5")) == [0, 0]
     assert losses(called(2_000, 0), called(9_000, 0, purpose="summary"), called(2_500, 1_920)) == [0, 0, 0]
 
 
 def test_a_loss_has_a_cause_and_a_price() -> None:
-    reader = CacheReader(frozenset(["gpt-5-mini"]))
+    reader = CacheReader()
     reader.round_of(called(2_000, 0, at=100.0))
     reader.lost_by("tools were loaded")
     lost = reader.round_of(called(2_500, 0, at=1_000.0))
     assert lost["why"] == "tools were loaded and 15 minutes passed"
     assert lost["lost_dollars"] == pytest.approx(1_920 * (0.25 - 0.025) / 1e6)
+
+
+def test_nothing_is_said_of_a_model_of_which_no_request_took_anything_from_a_cache(tmp_path: Path) -> None:
+    replies = [reply(query("find mail"), read=2_000), reply(text="Here.", read=2_800)]
+    with SqliteStore(tmp_path / "journals.db") as kept:
+        play(kept, {"one": [("Find it.", replies, True)]})
+    trace = read_trace([tmp_path / "journals.db"], Words())
+    assert not any({"lost", "why", "lost_dollars"} & step.keys() for step in steps(trace, "one", "round"))
+    assert sums_of(trace.conversations)["lost"] == 0
+    assert "What the cache lost" not in {table.title for table in inspect_report(trace).tables}
 
 
 @pytest.mark.parametrize(("mode", "why"), [("append", "tools were loaded"), ("bridge", "")])
