@@ -72,6 +72,14 @@ SHOWN = {
         "bank/list_payouts by enriched",
         "stale, so not used: house/set_mode",
     ],
+    "mcp_agent": [
+        "north: ready, 3 tools\nsouth: ready, 3 tools\narchive: failed, 0 tools (there is no command",
+        "ok: Loaded 2 tools",
+        "progress: 3 of 3, hall 3",
+        "south asks: Really send P-7 back? ['sure'] -> yes",
+        "ok: P-7 goes back",
+        "P-7 waits in the north, and goes back to its sender.",
+    ],
     "layer_cost": ["0 layers: ", "3 layers: ", "three layers add "],
     "support_agent": [
         "Catalog(673 tools from 47 servers)",

@@ -30,12 +30,28 @@ from toolsearch.mcp.config import Config, ServerEntry, read_config
 from toolsearch.mcp.health import ServerHealth
 
 if TYPE_CHECKING:
+    from toolsearch.mcp.faults import CallFailed, ServerUnavailable
+    from toolsearch.mcp.questions import Question
     from toolsearch.mcp.servers import Servers
 
-__all__ = ["Config", "ServerEntry", "ServerHealth", "Servers", "read_config"]
+__all__ = [
+    "CallFailed",
+    "Config",
+    "Question",
+    "ServerEntry",
+    "ServerHealth",
+    "ServerUnavailable",
+    "Servers",
+    "read_config",
+]
 
 # What needs the SDK, by the module that has it: imported only where it is used.
-_LATER = {"Servers": "servers"}
+_LATER = {
+    "CallFailed": "faults",
+    "Question": "questions",
+    "ServerUnavailable": "faults",
+    "Servers": "servers",
+}
 
 
 def __getattr__(name: str) -> Any:
