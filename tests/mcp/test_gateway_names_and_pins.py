@@ -18,6 +18,7 @@ from toolsearch import Catalog, Tool
 from toolsearch.mcp import Config, ServerEntry, ServerHealth
 from toolsearch.mcp.gateway.descriptions import instructions, own_tools
 from toolsearch.mcp.gateway.saved_catalog import SavedCatalog
+from toolsearch.mcp.gateway.searches import Searches
 from toolsearch.mcp.gateway.served_names import MOST_CHARACTERS, served_name
 from toolsearch.mcp.gateway.shown_tools import ShownTools, Source
 from toolsearch.mcp.guards import Pins, Policy
@@ -42,6 +43,13 @@ def test_names_that_differ_at_the_end_stay_apart_to_the_eye() -> None:
     assert "red_of_it" in names[0]
     assert "blue_of_it" in names[1]
     assert served_name("git", "git_status") == "git__git_status"
+
+
+@pytest.mark.parametrize(("server", "name"), [("search", "tools"), ("Call", "Tool"), ("call", "-action")])
+def test_a_tool_cannot_take_the_calls_of_the_gateways_own(server: str, name: str) -> None:
+    tools = shown({server: [definition(name)]})
+    Searches(tools, "keyword")
+    assert [tool.id for tool in tools.catalog] == [f"{server}/{name}"]
 
 
 def definition(name: str, **more: Any) -> dict[str, Any]:

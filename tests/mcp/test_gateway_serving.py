@@ -16,12 +16,15 @@ from typing import Any
 import anyio
 import httpx2
 import pytest
+import typer
 from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from typer.testing import CliRunner
 
 from tests.mcp.gateways import GENERATIONS, opened, text_of, through
 from tests.mcp.servers import SECRET, entry, over_http, processes_with
 from toolsearch import SetupError
+from toolsearch.mcp.commands.serve import serve
 from toolsearch.mcp.gateway.gateway import Gateway
 from toolsearch.mcp.gateway.http import http_app, is_loopback, listen, serve_http
 from toolsearch.mcp.gateway.saved_catalog import SavedCatalog
@@ -101,6 +104,25 @@ def test_nothing_but_the_protocol_stands_on_stdout(tmp_path: Path) -> None:
     out, errors = asyncio.run(play())
     assert [json.loads(line)["jsonrpc"] for line in out.splitlines()] == ["2.0"] * len(out.splitlines())
     assert b"no-such-command" in errors
+
+
+def test_what_cannot_be_served_is_said_on_stderr(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D08: a server that is required, and is not there, ends the start; so does what cannot be read."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    app = typer.Typer()
+    app.command()(serve)
+    file = written(tmp_path, {"dead": {"command": "no-such-command", "toolsearch": {"required": True}}})
+    for arguments, told in (
+        ([str(file)], "'dead': there is no command 'no-such-command'"),
+        ([str(tmp_path / "missing.json")], "there is no file"),
+        ([str(file), "--mode", "sideways"], "mode must be 'auto', 'bridge', 'live' or 'all', not 'sideways'"),
+        ([str(file), "--http", "--token-file", str(tmp_path / "none")], "cannot be read"),
+        ([str(file), "--http", "--host", "0.0.0.0"], "is reached from other machines"),
+    ):
+        result = CliRunner().invoke(app, arguments)
+        assert (result.exit_code, result.stdout) == (2, "")
+        assert told in result.stderr
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ class Changes:
         self._listed: set[str] = set()  # servers whose tools have changed
         self._woken = asyncio.Event()
         self._version, self._held = parts.shown.catalog.version, set[str]()  # what was told last
+        self._warned: object = None  # the policy whose patterns were checked
         self._ends: list[Callable[[], None]] = []
         self._telling: set[asyncio.Task[None]] = set()
 
@@ -114,6 +115,7 @@ class Changes:
         self._log_held()
         version = parts.shown.catalog.version
         changed, self._version = version != self._version, version
+        self._warn_of_policy()
         for server in listed:
             await in_thread(lambda name=server: parts.keep(name))  # type: ignore[misc]
         if changed:
@@ -122,6 +124,15 @@ class Changes:
                     await self._send(conversation, types.ToolListChangedNotification())
             if parts.lists.some_are_shown_all:
                 await self.bus.publish(ToolsListChanged())
+
+    def _warn_of_policy(self) -> None:
+        """Once all servers are there: a pattern that is misspelt protects nothing."""
+        servers, policy = self._parts.servers, self._parts.shown.policy
+        if policy is self._warned or not all(each.is_ready for each in servers.health().values()):
+            return
+        self._warned = policy
+        for pattern in policy.unused(servers.catalog):
+            log.warning("the pattern %s fits no tool of any server", pattern)
 
     def _log_held(self) -> None:
         held = self._parts.shown.held

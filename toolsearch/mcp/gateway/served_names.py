@@ -14,6 +14,8 @@ MOST_CHARACTERS = (
     47  # clients put their own prefix before a name, as in `mcp__toolsearch__`, and providers take 64 in all
 )
 _DIGITS = 8  # of the hash that tells a changed name from others
+_SIGNS = re.compile(r"[_-]+")
+_OWN = frozenset(["searchtools", "calltool", "callaction", "fetchresult"])  # the gateway's own names, however spelled
 _ILLEGAL = re.compile(r"[^A-Za-z0-9-]+|_{2,}")
 
 
@@ -27,7 +29,8 @@ def served_name(server: str, name: str) -> str:
     if not before[:1].isalpha():
         before = f"s{before}" if before else "server"
     plain = f"{before}__{own}"
-    if before == server and own == name and len(plain) <= MOST_CHARACTERS:
+    is_free = _SIGNS.sub("", plain).lower() not in _OWN
+    if before == server and own == name and len(plain) <= MOST_CHARACTERS and is_free:
         return plain
     digest = hashlib.sha256(f"{server}\0{name}".encode("utf-8", "replace")).hexdigest()[:_DIGITS]
     room = MOST_CHARACTERS - _DIGITS - 3

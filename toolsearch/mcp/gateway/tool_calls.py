@@ -11,9 +11,8 @@ from typing import Any
 from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams, ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
-from toolsearch import Tool
+from toolsearch import Tool, ToolSearchError
 from toolsearch.mcp.calls import hiding
-from toolsearch.mcp.faults import CallFailed, ServerUnavailable
 from toolsearch.mcp.gateway.asking import Asker, CannotAsk
 from toolsearch.mcp.gateway.conversations import Conversation
 from toolsearch.mcp.gateway.descriptions import ACTION, CALL, FETCH, SEARCH
@@ -33,6 +32,7 @@ __all__ = ["ToolCalls"]
 
 log = logging.getLogger("toolsearch.mcp")
 
+REASON_CHARACTERS = 500
 SHOWN_ARGUMENTS = 20_000  # characters of the arguments that a person is asked about
 
 
@@ -209,8 +209,14 @@ class ToolCalls:
                 )
             result = hiding(result, self.servers.config.masked)
             status = "failed" if result.is_error else "ok"
-        except (ServerUnavailable, CallFailed) as error:
-            return failed(f"{tool.name!r} failed: {error}.")
+        except MCPError:
+            raise
+        except ToolSearchError as error:
+            return failed(f"{tool.name!r} failed: {str(error).rstrip('.')}.")
+        except Exception as error:
+            log.exception("a call of %r failed", tool.id)
+            reason = self.servers.config.masked(f"{type(error).__name__}: {error}")[:REASON_CHARACTERS]
+            return failed(f"{tool.name!r} failed: what the server {tool.server!r} answered cannot be used ({reason}).")
         finally:
             self.log.call(conversation, tool, status, begun)
         keeps = conversation.mode != "bridge" and params.name not in (CALL, ACTION)
