@@ -22,6 +22,7 @@ from urllib.parse import urlencode
 import mcp_types
 import uvicorn
 from mcp.server.auth.provider import AccessToken
+from mcp.server.auth.routes import create_protected_resource_routes
 from mcp.server.auth.settings import AuthSettings
 from mcp.server.lowlevel import Server
 from starlette.applications import Starlette
@@ -51,6 +52,7 @@ class AuthorizationServer:
     lifetime: int | None = 3600
     rotates: bool = True
     registers: bool = True
+    wants_localhost: bool = False
     refuses: str = ""
     fails: int | None = None
     method: str = "none"  # how clients prove themselves
@@ -91,6 +93,8 @@ class AuthorizationServer:
     async def register(self, request: Request) -> Response:
         self.counts["register"] += 1
         asked = await request.json()
+        if self.wants_localhost and not asked["redirect_uris"][0].startswith("http://localhost:"):
+            return JSONResponse({"error": "invalid_redirect_uri"}, status_code=400)
         if asked["token_endpoint_auth_method"] != self.method:
             return JSONResponse({"error": "invalid_client_metadata"}, status_code=400)
         client = {**asked, "client_id": secrets.token_hex(8)}
@@ -214,9 +218,27 @@ def notes_server() -> Server[Any]:
     return Server("notes", on_list_tools=list_tools, on_call_tool=call_tool)
 
 
+def only_calls_are_guarded(app: Any, *, is_good: bool) -> Any:
+    """Refuses calls of tools unless the token of the request is good."""
+
+    async def guarded(scope: Any, receive: Any, send: Any) -> None:
+        first = await receive()
+        if b'"tools/call"' in first.get("body", b"") and not is_good:
+            await Response(status_code=401, headers={"WWW-Authenticate": "Bearer"})(scope, receive, send)
+            return
+        waiting = [first]
+
+        async def again() -> Any:
+            return waiting.pop() if waiting else await receive()
+
+        await app(scope, again, send)
+
+    return guarded
+
+
 @contextmanager
 def protected_server(*, open_to_hello: bool = False) -> Iterator[Protected]:
-    """Both servers, until the end of the block. With `open_to_hello`, the server minds nothing but calls of tools."""
+    """Both servers, until the end of the block. With `open_to_hello`, only calls of tools need a token."""
     ours, theirs = (socket.create_server(("127.0.0.1", 0)) for _ in range(2))
     port = ours.getsockname()[1]
     authorization = AuthorizationServer(issuer=f"http://127.0.0.1:{theirs.getsockname()[1]}")
@@ -229,7 +251,12 @@ def protected_server(*, open_to_hello: bool = False) -> Iterator[Protected]:
             "validate_token_resource": True,
         }
     )
-    guarded = notes_server().streamable_http_app(auth=settings, token_verifier=authorization)
+    if open_to_hello:
+        assert settings.resource_server_url is not None
+        resource = create_protected_resource_routes(settings.resource_server_url, [settings.issuer_url], [SCOPE])
+        served: Any = notes_server().streamable_http_app(custom_starlette_routes=resource)
+    else:
+        served = notes_server().streamable_http_app(auth=settings, token_verifier=authorization)
     oauth = authorization.app()
     requests = Counter[str]()
 
@@ -239,11 +266,12 @@ def protected_server(*, open_to_hello: bool = False) -> Iterator[Protected]:
             return
         if scope["type"] == "http":
             requests[f"{scope['method']} {scope['path']}"] += 1
-            has_token = any(name == b"authorization" for name, _ in scope["headers"])
-            if open_to_hello and scope["path"] == "/mcp" and not has_token:
-                await JSONResponse({"jsonrpc": "2.0", "id": 1, "result": {}})(scope, receive, send)
+            if open_to_hello and scope["path"] == "/mcp":
+                token = dict(scope["headers"]).get(b"authorization", b"").decode().removeprefix("Bearer ")
+                is_good = await authorization.verify_token(token) is not None
+                await only_calls_are_guarded(served, is_good=is_good)(scope, receive, send)
                 return
-        await guarded(scope, receive, send)
+        await served(scope, receive, send)
 
     server = uvicorn.Server(uvicorn.Config(app, log_level="critical", lifespan="on", ws="none"))
     thread = threading.Thread(target=lambda: asyncio.run(server.serve(sockets=[ours, theirs])), daemon=True)

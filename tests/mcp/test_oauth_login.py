@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import socket
 import stat
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,10 +77,24 @@ def test_the_token_is_for_the_server_alone_and_for_the_rights_that_the_server_or
     assert [set(grant.scope.split()) for grant in grants] == [{SCOPE}, {SCOPE, "notes:write"}]
 
 
-def test_a_second_login_uses_the_client_that_the_first_one_registered(protected: Protected, store: LoginStore) -> None:
+def test_a_login_works_after_the_server_has_forgotten_its_clients(protected: Protected, store: LoginStore) -> None:
+    """chatcli#1308: a client that is used again for ever is a login that fails for ever."""
     login(protected, store)
+    protected.authorization.clients.clear()
     login(protected, store)
-    assert protected.authorization.counts["register"] == 1
+    assert protected.authorization.counts["register"] == 2
+
+
+def test_a_server_that_wants_a_name_for_this_machine_gets_one(protected: Protected, store: LoginStore) -> None:
+    protected.authorization.wants_localhost = True
+    login(protected, store)
+    (client,) = protected.authorization.clients.values()
+    assert client["redirect_uris"][0].startswith("http://localhost:")
+
+
+def test_the_port_of_the_answer_is_taken(protected: Protected, store: LoginStore) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(SetupError, match="cannot be used"):
+        login(protected, store, options=ClientOptions(port=taken.getsockname()[1]))
 
 
 def test_a_client_that_is_registered_already_is_not_registered_again(protected: Protected, store: LoginStore) -> None:

@@ -149,6 +149,23 @@ def test_a_login_that_ends_while_it_is_used_is_named_and_a_new_one_is_taken(
     asyncio.run(check())
 
 
+def test_a_server_that_minds_calls_only_keeps_its_connection(running: Protected, store: LoginStore) -> None:
+    """onyx#11278: the list of tools needs no login, a call does."""
+
+    async def check() -> None:
+        with protected_server(open_to_hello=True) as minding:
+            async with Servers(config(minding), connect_seconds=20) as servers:
+                call = calls_of(servers)
+                since = servers.health()["notes"].since
+                for _ in range(2):
+                    assert "run toolsearch login notes" in (await call()).content
+                await log_in_to(minding, store)
+                assert (await call()).content == "a note"
+                assert (servers.health()["notes"].state, servers.health()["notes"].since) == ("ready", since)
+
+    asyncio.run(check())
+
+
 @pytest.mark.parametrize("generation", GENERATIONS)
 def test_a_client_of_the_gateway_never_sees_the_401_of_a_server(
     running: Protected, store: LoginStore, tmp_path: Path, generation: str

@@ -20,7 +20,7 @@ from toolsearch.mcp.faults import CallFailed, ServerUnavailable, is_forgotten, i
 from toolsearch.mcp.health import ServerHealth, State
 from toolsearch.mcp.links import IDLE_SECONDS, MOST_LINKS, Link, LinkKey, Links
 from toolsearch.mcp.news import News, roots_of
-from toolsearch.mcp.oauth import NeedsLogin, NeedsMoreRights, auth_for, login_stamp
+from toolsearch.mcp.oauth import NeedsLogin, auth_for, login_stamp
 from toolsearch.mcp.offers import NOTHING, Offer
 from toolsearch.mcp.processes import Groups
 from toolsearch.mcp.questions import Elicit
@@ -240,7 +240,7 @@ class Supervisor:
                         return await self._on(link, send, elicit)
                     except Exception as error:
                         if (problem := link.login_problem) is not None:
-                            if isinstance(problem, NeedsLogin) and not isinstance(problem, NeedsMoreRights):
+                            if isinstance(problem, NeedsLogin) and problem.is_over:
                                 await self._give_up(link, key)
                             raise ServerUnavailable(str(problem)) from error
                         if not (is_lost(error, self.entry) or not link.is_usable):

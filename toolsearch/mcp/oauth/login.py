@@ -66,43 +66,35 @@ async def log_in(
     options = options or ClientOptions()
     key = login_key(server, url)
     await asyncio.to_thread(store.prepare)
-    known = await asyncio.to_thread(_known_client, store, key) if options.client_id is None else None
-    port, fixed = options.port, options.port is not None
-    if port is None:
-        port = _port_of(known) or 0
-    async with redirect_on_loopback(port, fixed=fixed) as redirect:
-        if options.client_id is not None:
-            known = _registered(options, redirect.uri)
-        elif known is not None and redirect.uri not in map(str, known.redirect_uris or ()):
-            known = None  # its port is taken: another client is registered, for another port
-        tokens = LoginTokens(known)
+    async with redirect_on_loopback(options.port or 0) as redirect:
         with _explained(server):
             async with asyncio.timeout(seconds):
-                flow = await _logged_in(server, url, redirect, tokens, show, scopes=options.scopes)
+                flow, tokens = await _logged_in(server, url, redirect, show, options)
     login = _login_of(server, url, flow, tokens)
     await asyncio.to_thread(_keep, store, key, login)
     return login.shown
 
 
 async def _logged_in(
-    server: str,
-    url: str,
-    redirect: Redirect,
-    tokens: LoginTokens,
-    show: Callable[[str, Redirect], None],
-    *,
-    scopes: tuple[str, ...],
-) -> _LoginFlow:
-    """The flow at its end. A server that registers no public client is asked to register one with a secret."""
+    server: str, url: str, redirect: Redirect, show: Callable[[str, Redirect], None], options: ClientOptions
+) -> tuple[_LoginFlow, LoginTokens]:
+    """The flow at its end, and what it got.
+
+    Each login registers a client of its own, since authorization servers forget clients. One that registers no public
+    client is asked for one with a secret, and one that does not like an address of numbers for `localhost`.
+    """
     refused: OAuthRegistrationError | None = None
-    for method in METHODS:
-        flow = _flow(url, redirect, tokens, lambda address: show(address, redirect), scopes=scopes, method=method)
+    attempts = [(method, host) for host in ("127.0.0.1", "localhost") for method in METHODS]
+    for method, host in attempts:
+        redirect.host = host
+        tokens = LoginTokens(_registered(options, redirect.uri) if options.client_id is not None else None)
+        flow = _flow(url, redirect, tokens, lambda address: show(address, redirect), options.scopes, method=method)
         try:
             await _say_hello(server, url, flow)
         except OAuthRegistrationError as error:
             refused = refused or error
         else:
-            return flow
+            return flow, tokens
     assert refused is not None
     raise refused
 
@@ -148,8 +140,8 @@ def _flow(
     redirect: Redirect,
     tokens: LoginTokens,
     show: Callable[[str], None],
-    *,
     scopes: tuple[str, ...],
+    *,
     method: TokenEndpointAuthMethod,
 ) -> _LoginFlow:
     async def open_page(address: str) -> None:
@@ -250,17 +242,6 @@ def _registered(options: ClientOptions, uri: str) -> OAuthClientInformationFull:
         redirect_uris=[AnyUrl(uri)],
         token_endpoint_auth_method="client_secret_post" if options.client_secret else "none",
     )
-
-
-def _known_client(store: LoginStore, key: str) -> OAuthClientInformationFull | None:
-    """The client that an earlier login has registered; a damaged login is replaced."""
-    login = _loaded(store, key)
-    return None if login is None or "invalid_client" in login.shown.refused else login.client
-
-
-def _port_of(client: OAuthClientInformationFull | None) -> int | None:
-    uris = (client.redirect_uris if client else None) or ()
-    return next((uri.port for uri in uris if uri.host == "127.0.0.1"), None)
 
 
 def log_out(server: str, url: str, store: LoginStore) -> bool:

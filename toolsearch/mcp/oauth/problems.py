@@ -14,12 +14,16 @@ _PLAIN = re.compile(r"[A-Za-z0-9][\w.:/@*+-]{0,199}\Z", re.ASCII)
 
 
 class NeedsLogin(SetupError):
-    """A server asks for a login that only a person can make; the message has the command. `server` is its name."""
+    """A server asks for a login that only a person can make; the message has the command.
+
+    `server` is its name. `is_over` says that there was a login, which the server takes no more.
+    """
 
     def __init__(self, server: str, why: str = "", options: str = "") -> None:
         reason = f" ({why})" if why else ""
         super().__init__(f"the server {server!r} needs a login{reason}: run toolsearch login {server}{options}")
         self.server = server
+        self.is_over = bool(why)
 
 
 class NeedsMoreRights(NeedsLogin):
@@ -28,6 +32,7 @@ class NeedsMoreRights(NeedsLogin):
     def __init__(self, server: str, scopes: Iterable[str] = ()) -> None:
         plain = [scope for scope in dict.fromkeys(scopes) if _PLAIN.match(scope)]  # a server's word in a command line
         super().__init__(server, "this needs more rights than the login has", "".join(f" --scope {s}" for s in plain))
+        self.is_over = False
 
 
 class RenewalFailed(SetupError):

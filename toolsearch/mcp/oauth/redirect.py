@@ -26,9 +26,14 @@ class Redirect:
     """The answer of one login. What does not carry the `state` of this login is no answer to it, and is turned away."""
 
     def __init__(self) -> None:
-        self.uri = ""
+        self.host, self.port = "127.0.0.1", 0
         self._state: str | None = None
         self._answer: asyncio.Future[AuthorizationCodeResult] = asyncio.get_running_loop().create_future()
+
+    @property
+    def uri(self) -> str:
+        """The address that the browser is sent back to."""
+        return f"http://{self.host}:{self.port}{PATH}"
 
     def expect(self, authorization_url: str) -> None:
         """From now on, the answer to this request is waited for."""
@@ -88,19 +93,14 @@ class Redirect:
 
 
 @asynccontextmanager
-async def redirect_on_loopback(port: int = 0, *, fixed: bool = False) -> AsyncGenerator[Redirect]:
-    """Listens on 127.0.0.1, on this port or, unless it is `fixed`, on any other if it is taken.
-
-    Raises `SetupError` if a fixed port is taken.
-    """
+async def redirect_on_loopback(port: int = 0) -> AsyncGenerator[Redirect]:
+    """Listens on 127.0.0.1, on this port or on a free one. Raises `SetupError` if the port is taken."""
     redirect = Redirect()
     try:
         server = await asyncio.start_server(redirect.serve, "127.0.0.1", port, limit=MOST_REQUEST_BYTES)
     except OSError as error:
-        if fixed or not port:
-            raise SetupError(f"the port {port} for the answer of the login cannot be used: {error.strerror}") from None
-        server = await asyncio.start_server(redirect.serve, "127.0.0.1", 0, limit=MOST_REQUEST_BYTES)
-    redirect.uri = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{PATH}"
+        raise SetupError(f"the port {port} for the answer of the login cannot be used: {error.strerror}") from None
+    redirect.port = server.sockets[0].getsockname()[1]
     async with server:
         yield redirect
 
