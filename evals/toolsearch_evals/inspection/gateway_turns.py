@@ -28,7 +28,8 @@ def turn_of_log(log: Sequence[JsonObject], recorded: Sequence[RecordedTurn], wor
     steps = []
     for line in log:
         if line["kind"] == "search":
-            step = search_step(*searches.pop(0))
+            search, led_to = searches.pop(0)
+            step = search_step(search, words, led_to)
         elif line["kind"] == "call":
             step = recorded_call(calls.pop(0), words)
         else:

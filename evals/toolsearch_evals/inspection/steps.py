@@ -74,13 +74,13 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and math.isfinite(value) and abs(value) < _LARGEST
 
 
-def search_step(search: Any, led_to: Sequence[str] = ()) -> Step:
-    """A recorded search as a step, with the tools that it led to."""
+def search_step(search: Any, words: Words, led_to: Sequence[str] = ()) -> Step:
+    """A recorded search, whose texts are redacted already, as a step, with the tools that it led to."""
     return filled(
         {
             "kind": "search",
-            "queries": list(search.queries),
-            "category": search.category,
+            "queries": [bounded(query, words.characters) for query in search.queries],
+            "category": bounded(search.category, words.characters),
             "status": search.status,
             "loaded": list(search.loaded),
             "already": list(search.already),
@@ -132,7 +132,7 @@ def turn_of_record(turn: RecordedTurn, led_to: Sequence[Sequence[str]], words: W
         steps.append({"kind": "tools", "loaded": list(turn.preselected)})
     for seen in range(len(turn.searches) + 1):
         steps += [recorded_call(call, words) for call in turn.calls if call.after == seen]
-        steps += [search_step(each, of) for each, of in zip(turn.searches, led_to, strict=True)][seen : seen + 1]
+        steps += [search_step(each, words, of) for each, of in zip(turn.searches, led_to, strict=True)][seen : seen + 1]
     if turn.ended:
         steps.append({"kind": "end", "reason": words.cut(turn.ended)})
     used = turn.usage

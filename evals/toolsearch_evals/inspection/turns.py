@@ -153,7 +153,7 @@ class _TurnReader:
         recorded = self.recorded
         if recorded is None or at >= len(recorded.searches):
             return self._add("search")
-        self.steps.append(search_step(recorded.searches[at], needs_of(recorded)[at]))
+        self.steps.append(search_step(recorded.searches[at], self.words, needs_of(recorded)[at]))
         return self.steps[-1]
 
     def _call(self, call: JudgedCall) -> Step:

@@ -62,6 +62,15 @@ def test_a_long_text_is_cut_and_a_secret_is_not_cut_in_half() -> None:
     assert len(words.arguments({"note": "y" * 1_000_000})) < 100
 
 
+def test_a_long_query_is_cut_too(tmp_path: Path) -> None:
+    with SqliteStore(tmp_path / "journals.db") as kept:
+        play(kept, {"one": [("Find it.", [reply(query("find mail " * 500)), reply(text="Here.")], True)]})
+    trace = read_trace([tmp_path / "journals.db"], Words(characters=100))
+    (search,) = steps(trace, "one", "search")
+    assert len(search["queries"][0]) <= 110
+    assert max(len(each) for each in search.values() if isinstance(each, str)) <= 130
+
+
 def test_J53_queries_that_found_nothing_and_tools_of_no_use_are_in_the_report(store: Path) -> None:
     trace = read_trace([store], Words())
     report = inspect_report(trace, Catalog(definitions()))
