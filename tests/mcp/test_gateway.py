@@ -74,7 +74,8 @@ def test_an_action_needs_its_door_and_the_word_of_a_person(generation: str, serv
             done = await through(client, "call_action", "ask__delete", name=name)
             assert text_of(done) == f"deleted {name}"
             # The gateway asks, with the arguments; then the server asks on its own.
-            assert person.asked[2:] == [f'Run ask/delete with {{"name": "{name}"}}?', f"Delete {name}?"]
+            own = f"The server 'ask' asks, while ask/delete runs: Delete {name}?"
+            assert person.asked[2:] == [f'Run ask/delete with {{"name": "{name}"}}?', own]
 
     asyncio.run(play())
 

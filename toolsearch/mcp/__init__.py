@@ -14,6 +14,7 @@ Connecting, with the SDK: the extra `mcp`
     faults          what went wrong, in words               news           what a server tells unasked
     repairs         messages that the SDK cannot read       sdk_logs       what the SDK would log of them
     tool_file       mcp.json as a value of --tools          tool_list      a server's tools, in step with the catalog
+    definitions     how definitions become tools
 
 Around them, packages
     guards          policy, pins, and pages of long results

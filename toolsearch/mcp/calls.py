@@ -18,11 +18,13 @@ from toolsearch.mcp.links import LinkKey
 from toolsearch.mcp.questions import NOBODY, Elicit
 from toolsearch.mcp.supervisor import Supervisor
 from toolsearch.support.redaction import excerpt
+from toolsearch.support.text import bounded
 
-__all__ = ["CallOptions", "call_tool", "failure", "hiding", "in_loop"]
+__all__ = ["CallOptions", "call_tool", "failure", "hidden_error", "hiding", "in_loop"]
 
 F = TypeVar("F")
-ERROR_CHARACTERS = 2_000  # of what a server says in an error
+ERROR_CHARACTERS = 2_000  # of what a server says in an error, for a model
+MESSAGE_CHARACTERS = 20_000  # of the same, for a program
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +66,20 @@ def hiding(result: CallToolResult, hidden: Callable[[str], str]) -> CallToolResu
         for block in result.content
     ]
     return result.model_copy(update={"content": content})
+
+
+def hidden_error(error: MCPError, hidden: Callable[[str], str]) -> MCPError:
+    """An error that a server answered, without the secrets of the configuration, and of a bounded length."""
+    message = bounded(hidden(error.message), MESSAGE_CHARACTERS)
+    return MCPError(error.code, message, _hidden(error.data, hidden))
+
+
+def _hidden(value: Any, hidden: Callable[[str], str]) -> Any:
+    if isinstance(value, str):
+        return hidden(value)
+    if isinstance(value, Mapping):
+        return {key: _hidden(item, hidden) for key, item in value.items()}
+    return [_hidden(item, hidden) for item in value] if isinstance(value, list) else value
 
 
 def failure(tool: Tool, error: Exception, masked: Callable[[str], str], *, can_ask: bool) -> ToolResult:

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from mcp import ClientSession
 from mcp_types import PaginatedRequestParams
 
-from toolsearch import DefinitionError, Tool, tool
-from toolsearch.mcp.config import ServerEntry
 from toolsearch.mcp.pages import PAGE_KEY
 
-__all__ = ["Listing", "is_of", "list_all"]
+__all__ = ["Listing", "list_all"]
 
 MOST_PAGES = 1_000
 MOST_TOOLS = 100_000
@@ -47,18 +45,3 @@ async def list_all(session: ClientSession) -> Listing:
         if len(seen) + 1 >= MOST_PAGES or len(tools) > MOST_TOOLS:
             return Listing(tools, f"it has more than {len(seen) + 1:,} pages, and the rest was not read")
         seen.add(cursor)
-
-
-def is_of(definition: Mapping[str, object], made: Tool, entry: ServerEntry) -> bool:
-    """Whether it is this definition that a tool was made of.
-
-    A list may name `pay` and `pay `, which are one tool: the one is approved, and the other one must not be shown.
-    """
-    trust, roles = entry.texts("trust"), entry.texts("roles")
-    try:
-        again = tool(definition, trust=trust, server=entry.name)
-        if roles:
-            again = tool(definition, trust=trust, server=entry.name, roles=roles)
-    except DefinitionError:
-        return False
-    return again.digest == made.digest

@@ -13,7 +13,8 @@ from mcp_types import CallToolResult, TextContent
 
 from toolsearch import Catalog, SetupError, Tool
 from toolsearch.mcp.config import ServerEntry
-from toolsearch.mcp.listing import Listing, is_of, list_all
+from toolsearch.mcp.definitions import is_of, sync_tools
+from toolsearch.mcp.listing import Listing, list_all
 from toolsearch.support.threads import in_thread
 
 __all__ = ["ToolList"]
@@ -80,10 +81,9 @@ class ToolList:
         self._report()
 
     def _sync(self) -> None:
-        name, trust, roles = self._entry.name, self._entry.texts("trust"), self._entry.texts("roles")
-        sources = [*(self._listed or ()), *self._handed.values()]
+        name, sources = self._entry.name, [*(self._listed or ()), *self._handed.values()]
         try:
-            self._catalog.sync(sources, server=name, trust=trust, roles=roles or None)
+            sync_tools(self._catalog, sources, self._entry)
         except SetupError as error:
             log.warning("server %r lists no usable tool: %s", name, error)
             self._catalog.sync([], server=name)

@@ -13,8 +13,10 @@ from mcp.server.context import CallNext, HandlerResult
 from mcp.server.lowlevel import NotificationOptions, Server
 from mcp.server.models import InitializationOptions
 from mcp.server.subscriptions import ListenHandler
+from mcp.shared.exceptions import MCPError
 
 import toolsearch
+from toolsearch.mcp.calls import hidden_error
 from toolsearch.mcp.gateway.asking import Asker
 from toolsearch.mcp.gateway.changes import Changes
 from toolsearch.mcp.gateway.clients import Context, who
@@ -92,11 +94,17 @@ class Handlers:
             self.parts.answered(conversation)
 
     async def around(self, ctx: Context, call_next: CallNext) -> HandlerResult:
-        """What the SDK has no handler for: the instructions as they are now, and arguments that came as a text."""
+        """What the SDK has no handler for: the instructions as they are now, and arguments that came as a text.
+
+        The error of a server passes as it is, but for the secrets of the configuration that it may repeat.
+        """
         context = ctx
         if context.method == "tools/call" and context.params is not None:
             context = _with_object(context, context.params)
-        result = await call_next(context)
+        try:
+            result = await call_next(context)
+        except MCPError as error:
+            raise hidden_error(error, self.parts.servers.config.without_secrets) from error
         if context.method in ("initialize", "server/discover") and isinstance(result, Mapping):
             return {**result, "instructions": self._instructions(context, result)}
         return result

@@ -7,7 +7,9 @@ import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
+from toolsearch import Tool
 from toolsearch.mcp.config import Config, ConfigSource, read_config
+from toolsearch.mcp.definitions import tools_of
 from toolsearch.mcp.gateway.asking import AskingCalls
 from toolsearch.mcp.gateway.conversations import Conversation, Conversations
 from toolsearch.mcp.gateway.gateway_log import GatewayLog
@@ -44,7 +46,9 @@ class Parts:
         self.servers = Servers(config, root=root, environ=environ, can_ask=True)
         self.files = tuple(Path(each) for each in configs if not isinstance(each, Mapping))
         self._saved = SavedCatalog(self.files, cache_folder) if self.files and chosen.cache else None
-        source = Source(self.servers.catalog, self.servers.definition, self.servers.health, self._saved_tools)
+        source = Source(
+            self.servers.catalog, self.servers.definition, self.servers.health, self._saved_tools, self._read_tools
+        )
         self.shown = ShownTools(source, _policy_of(config), self._pins(config))
         self.log = GatewayLog(chosen.log)
         self.searches = Searches(self.shown, chosen.index)
@@ -88,6 +92,9 @@ class Parts:
     def _saved_tools(self) -> Mapping[str, Iterable[Definition]]:
         saved = self._saved.of(self.servers.config) if self._saved is not None else {}
         return {name: each["tools"] for name, each in saved.items()}
+
+    def _read_tools(self, server: str, definitions: Iterable[Definition]) -> list[tuple[Tool, Definition]]:
+        return tools_of(definitions, self.servers.config.servers[server])
 
     def instructions_of_servers(self) -> list[tuple[str, str]]:
         """What each server says of its use: now, or in the run before."""

@@ -132,7 +132,9 @@ class Passing:
 
     @staticmethod
     def _address(server: str, address: str, places: dict[str, tuple[str, str]]) -> str:
-        known = f"mcp+{server}:{address}" if address in places else address
+        # An address in our own form would be another server's.
+        taken = address in places or address.startswith("mcp+")
+        known = f"mcp+{server}:{address}" if taken else address
         places[known] = server, address
         return known
 

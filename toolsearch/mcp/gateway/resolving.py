@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 
 from toolsearch import SetupError, StateError, Tool
 from toolsearch.mcp.gateway.descriptions import SEARCH
@@ -14,6 +16,7 @@ __all__ = ["Resolver"]
 
 NEAR = 3
 _CLIENTS = re.compile(r"mcp__.+?__(?=.+__)")
+LOOK_SECONDS = 5.0
 
 
 class Resolver:
@@ -57,6 +60,13 @@ class Resolver:
         """The servers that are connecting and of which nothing is known yet."""
         known = {tool.server for tool in self._shown.catalog}
         return [n for n, each in self._servers.health().items() if each.state == "connecting" and n not in known]
+
+    async def look_again(self, server: str) -> None:
+        """Reads the tools of a server again, if it gives them in time: a change of them may not have been told."""
+        with suppress(SetupError, StateError, TimeoutError):
+            async with asyncio.timeout(LOOK_SECONDS):
+                await self._servers.refresh(server)
+        self._shown.keep_up()
 
     async def _settle(self, tool: Tool) -> None:
         """A tool that is only known from an earlier run is compared with what its server says now."""

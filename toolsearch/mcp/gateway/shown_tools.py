@@ -22,12 +22,16 @@ Definition = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Source:
-    """Where tools come from: the servers' own catalog, what they sent, how they are, and what an earlier run saved."""
+    """Where tools come from: the servers' own catalog, what they sent, how they are, and what an earlier run saved.
+
+    `read` makes tools of what was saved of a server, each with its definition.
+    """
 
     catalog: Catalog
     definition: Callable[[Tool], Definition]
     health: Callable[[], Mapping[str, ServerHealth]]
     saved: Callable[[], Mapping[str, Iterable[Definition]]]
+    read: Callable[[str, Iterable[Definition]], list[tuple[Tool, Definition]]]
 
 
 @dataclass(frozen=True)
@@ -78,13 +82,13 @@ class ShownTools:
     def definition(self, tool: Tool) -> dict[str, Any]:
         """What a list of tools says of a shown tool: what its server sent, under the served name.
 
-        A definition in which something hidden was found is shown as it was cleaned.
+        One in which something hidden was found, or which is not known as it was sent, is shown as it was read.
         """
         state = self._state
         original = state.originals.get(tool.id, tool)
         sent = dict(state.saved.get(tool.id) or self._source.definition(original))
         if tool.flags or not isinstance(sent.get("inputSchema"), Mapping):
-            sent |= {"description": tool.description, "inputSchema": dict(tool.input_schema)}
+            sent = _as_read(original)
         return {**sent, "name": tool.name}
 
     def mark_listed(self, server: str) -> None:
@@ -157,11 +161,22 @@ class ShownTools:
         for server, definitions in self._source.saved().items():
             waits = server in health and health[server].state == "connecting"
             if waits and server not in self._listed and not by_server[server]:
-                read = Catalog(definitions, server=server)
-                by_server[server] = list(read)
-                sent = {str(each.get("name")): each for each in definitions}
-                saved |= {tool.id: sent[tool.name] for tool in read if tool.name in sent}
+                read = self._source.read(server, definitions)
+                by_server[server] = [tool for tool, _ in read]
+                saved |= {tool.id: sent for tool, sent in read if sent}
         return [tool for tools in by_server.values() for tool in tools], saved
+
+
+def _as_read(tool: Tool) -> dict[str, Any]:
+    """A definition of what was read of a tool, and cleaned."""
+    parts = {"title": tool.title, "outputSchema": tool.output_schema}
+    hints = {key: hint for key, hint in tool.annotations.items() if key != "title"}
+    return {
+        "description": tool.description,
+        "inputSchema": dict(tool.input_schema),
+        "annotations": hints,
+        **{key: part for key, part in parts.items() if part},
+    }
 
 
 def _names(tool: Tool) -> tuple[str, ...]:

@@ -27,12 +27,14 @@ from toolsearch.mcp.gateway.shown_tools import ShownTools
 from toolsearch.mcp.gateway.spans import Spans
 from toolsearch.mcp.guards import UnreadableArguments, read_arguments
 from toolsearch.mcp.servers import Servers
+from toolsearch.support.redaction import excerpt, visible
 
 __all__ = ["ToolCalls"]
 
 log = logging.getLogger("toolsearch.mcp")
 
 REASON_CHARACTERS = 500
+ERROR_CHARACTERS = 2_000  # of what a server says in an error
 SHOWN_ARGUMENTS = 20_000  # characters of the arguments that a person is asked about
 
 
@@ -99,7 +101,7 @@ class ToolCalls:
         try:
             return await self._permitted(conversation, tool, arguments, params, asker)
         except MCPError as error:
-            text = self.servers.config.masked(error.message)
+            text = excerpt(error.message, ERROR_CHARACTERS, self.servers.config.masked)
             return failed(f"{tool.name!r} failed: the server {tool.server!r} answered: {text}")
 
     async def _by_name(
@@ -153,11 +155,11 @@ class ToolCalls:
         by_kind = policy.is_by_kind(server, original)
         if by_kind and (self.confirm == "never" or (self.confirm == "auto" and not asker.who.can_be_asked)):
             return ""  # the client asks by itself before it uses the door of actions: see docs/gateway.md
-        text = json.dumps(arguments, ensure_ascii=False)
+        text = visible(json.dumps(arguments, ensure_ascii=False))
         more = len(text) - SHOWN_ARGUMENTS
         shown = text if more <= 0 else f"{text[:SHOWN_ARGUMENTS]}… and {more:,} more characters"
         question = ElicitRequestFormParams(
-            message=f"Run {tool.id} with {shown}?", requested_schema={"type": "object", "properties": {}}
+            message=f"Run {visible(tool.id)} with {shown}?", requested_schema={"type": "object", "properties": {}}
         )
         try:
             action = (await asker.ask(question)).action
@@ -167,6 +169,7 @@ class ToolCalls:
                 f"A person can allow it for good in the configuration of the gateway, under 'allow': {tool.id!r}."
             )
         if action == "accept":
+            await self.resolver.look_again(server)  # a person takes time, in which a definition may change untold
             return ""
         what = "the user declined" if action == "decline" else "the user gave no answer"
         return f"{tool.name!r} did not run: {what}. Do not call it again unless the user asks for it."
@@ -187,8 +190,10 @@ class ToolCalls:
             await asker.context.session.report_progress(progress, total, message)
 
         async def elicit(question: ElicitRequestParams) -> ElicitResult:
+            # A person sees one server, the gateway, and would take the question of any other for its own.
+            told = f"The server {tool.server!r} asks, while {tool.id} runs: {question.message}"
             try:
-                return await asker.ask(question)
+                return await asker.ask(question.model_copy(update={"message": told}))
             except CannotAsk:
                 return ElicitResult(action="decline")
 
