@@ -66,7 +66,7 @@ def shown(servers: dict[str, list[dict[str, Any]]], pins: Pins | None = None, **
         return next(each for each in servers[tool.server or ""] if each["name"] == tool.name)
 
     health = {server: ServerHealth("ready") for server in servers}
-    tools = ShownTools(Source(catalog, sent, lambda: health, dict), Policy.of(options), pins)
+    tools = ShownTools(Source(catalog, sent, lambda: health, dict, lambda *_: []), Policy.of(options), pins)
     tools.refresh()
     return tools
 
