@@ -106,13 +106,6 @@ class Changes:
             except Exception:
                 log.exception("the gateway could not follow a change")
 
-    def _log_held(self) -> None:
-        """Puts the tools into the log that were held back since it was told last."""
-        held = self._parts.shown.held
-        for tool_id in held.keys() - self._held:
-            self._parts.log.event("held", tool=tool_id, reason=held[tool_id].reason)
-        self._held = set(held)
-
     async def _follow(self) -> None:
         listed, self._listed = self._listed, set()
         parts = self._parts

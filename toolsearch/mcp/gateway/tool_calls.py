@@ -12,7 +12,6 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import CallToolRequestParams, ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from toolsearch import Tool, ToolSearchError
-from toolsearch.mcp.calls import hiding
 from toolsearch.mcp.gateway.asking import Asker, CannotAsk
 from toolsearch.mcp.gateway.conversations import Conversation
 from toolsearch.mcp.gateway.descriptions import ACTION, CALL, FETCH, SEARCH
@@ -212,7 +211,6 @@ class ToolCalls:
                     elicit=elicit,
                     repeatable=original.repeatable,
                 )
-            result = hiding(result, self.servers.config.masked)
             status = "failed" if result.is_error else "ok"
         except MCPError:
             raise
