@@ -14,14 +14,14 @@ from toolsearch import Catalog
 from toolsearch.cli.targets import Target, targets_of
 from toolsearch.cli.tool_files import fill
 from toolsearch.mcp import read_config
-from toolsearch_evals.cli.options import OutOption
+from toolsearch_evals.cli.options import OutOption, error_console
 from toolsearch_evals.cli.terminal import show
 from toolsearch_evals.doctor.examination import Examination, examine
 from toolsearch_evals.doctor.rates import rates
 from toolsearch_evals.doctor.report import doctor_report
 from toolsearch_evals.doctor.servers import Started, configurations_in, examine_servers
 from toolsearch_evals.reports.forms import FORMS, write
-from toolsearch_evals.reports.report import Report
+from toolsearch_evals.reports.report import Report, counted
 
 __all__ = ["doctor"]
 
@@ -85,17 +85,19 @@ def doctor(
     The most harmful comes first, by measured rates. The exit code is 1 for a finding as --fail-on says or a tool
     of --need that is not met, and 2 if a file cannot be used.
     """
-    catalog, started = _read(files, seconds)
     targets = targets_of(target or [Target.all])
-    examination = examine(
-        catalog,
-        index=index,
-        wire=wire,
-        providers=targets,
-        needs=need or (),
-        more=[finding for each in started for finding in each.findings],
-        servers=[row for each in started for row in each.rows],
-    )
+    with error_console().status("Reading files, and starting servers …"):
+        catalog, started = _read(files, seconds)
+    with error_console().status(f"Looking at {counted(len(catalog), 'tool')} …"):
+        examination = examine(
+            catalog,
+            index=index,
+            wire=wire,
+            providers=targets,
+            needs=need or (),
+            more=[finding for each in started for finding in each.findings],
+            servers=[row for each in started for row in each.rows],
+        )
     parameters = {"files": [Path(file).name for file in files], "index": index, "wire": wire, "targets": targets}
     _print(doctor_report(examination, ", ".join(Path(file).name for file in files), parameters), form, out)
     raise typer.Exit(_exit_code(examination, fail_on))

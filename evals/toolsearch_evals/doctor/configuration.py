@@ -11,7 +11,7 @@ from toolsearch.mcp import ServerEntry
 from toolsearch.support.redaction import redacted
 from toolsearch_evals.doctor.findings import Finding
 
-__all__ = ["configuration_findings"]
+__all__ = ["configuration_findings", "secrets_given"]
 
 _VARIABLE = re.compile(r"\$\{(?:env:|input:)?([A-Za-z_][\w.-]*)[^}]*\}")
 _PLACEHOLDER = re.compile(
@@ -38,7 +38,7 @@ def configuration_findings(entries: Iterable[ServerEntry]) -> Iterator[Finding]:
         raw = entry.raw
         if found := _in_arguments(_texts(raw.get("args"))):
             yield Finding("secret-in-arguments", entry.name, f"among its arguments stands {found}", entry.name)
-        url = next((str(raw[key]) for key in ("url", "httpUrl", "serverUrl") if raw.get(key)), "")
+        url = _url(raw)
         if redacted(url) != url:
             yield Finding("secret-in-url", entry.name, f"its address has a secret: {redacted(url)}", entry.name)
         if written := [name for name, value in _pairs(raw) if _is_secret(name, value)]:
@@ -57,6 +57,15 @@ def configuration_findings(entries: Iterable[ServerEntry]) -> Iterator[Finding]:
         if len(set(owners.values())) > 1:
             text = f"{name} is given to {' and '.join(owners)}"
             yield from (Finding("shared-secret", owner, text, owner) for owner in owners)
+
+
+def secrets_given(entry: ServerEntry) -> list[str]:
+    """The names of the variables and values that are secret and that an entry gives to its server."""
+    return list(dict.fromkeys(name for _, name in _secrets(entry.raw, _url(entry.raw))))
+
+
+def _url(raw: Mapping[str, object]) -> str:
+    return next((str(raw[key]) for key in ("url", "httpUrl", "serverUrl") if raw.get(key)), "")
 
 
 def _texts(args: object) -> list[str]:

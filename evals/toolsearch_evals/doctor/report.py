@@ -166,8 +166,9 @@ _SERVER_COLUMNS = (
     Column("state", "state", is_result=True),
     Column("tools", "tools", "count"),
     Column("seconds", "seconds", "number"),
-    Column("noise", "lines of noise", "count"),
-    Column("left", "processes left", "count"),
+    Column("given", "secrets it is given", is_result=True),
+    Column("noise", "noise", "count"),
+    Column("left", "left behind", "count"),
 )
 _MEASURED = (
     (

@@ -11,7 +11,7 @@ from pathlib import Path
 from toolsearch import Catalog, SetupError
 from toolsearch.mcp import Config, ServerEntry, ServerHealth
 from toolsearch.support.redaction import excerpt
-from toolsearch_evals.doctor.configuration import configuration_findings
+from toolsearch_evals.doctor.configuration import configuration_findings, secrets_given
 from toolsearch_evals.doctor.findings import Finding
 from toolsearch_evals.doctor.launching import Launch, launch
 
@@ -123,6 +123,7 @@ def _row(name: str, health: ServerHealth, started: Launch | None, config: Config
         "state": _without(f"{health.state}{f': {health.reason}' if health.reason else ''}", config.secrets),
         "tools": health.tools,
         "seconds": started.seconds if started else health.seconds,
+        "given": ", ".join(secrets_given(config.servers[name])),
         "noise": len(started.noise) if started else None,
         "left": started.left if started else None,
     }

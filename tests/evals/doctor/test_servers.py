@@ -51,6 +51,7 @@ def test_each_server_has_a_row_with_its_state_and_what_it_left(report: dict[str,
     assert (rows["plain"]["noise"], rows["plain"]["left"]) == (0, 0)
     assert rows["noisy"]["noise"] > 0
     assert rows["clinging"]["left"] == (1 if sys.platform == "linux" else rows["clinging"]["left"])
+    assert rows["dead"]["given"] == "the value of API_KEY"
     assert rows["lacking"]["state"].startswith("failed: there is no command 'no-such-program'")
 
 
@@ -78,4 +79,13 @@ def test_a_configuration_of_which_no_server_starts_is_reported(tmp_path: Path) -
     file.write_text(json.dumps({"mcpServers": {"ends": {"command": "true"}}}), "utf-8")
     done = CliRunner().invoke(APP, [str(file), "--seconds", "3"])
     assert done.exit_code == 1
+    assert "There is no usable tool." in done.output
+
+
+@pytest.mark.parametrize("text", ['{"mcpServers": {}}', '{"mcpServers": {"off": {"command": "x", "disabled": true}}}'])
+def test_a_configuration_without_servers_has_no_findings(tmp_path: Path, text: str) -> None:
+    file = tmp_path / "mcp.json"
+    file.write_text(text, "utf-8")
+    done = CliRunner().invoke(APP, [str(file), "--fail-on", "any"])
+    assert done.exit_code == 0, done.output
     assert "There is no usable tool." in done.output
