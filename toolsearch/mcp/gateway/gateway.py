@@ -55,8 +55,9 @@ class Gateway:
     async def __aenter__(self) -> Gateway:
         """Starts the servers. Only those that are `required` are waited for."""
         is_required = any(entry.required for entry in self.servers.config.servers.values())
-        await in_thread(lambda: self.servers.start(wait=is_required))
+        # What an earlier run kept comes first: the processes of many servers would take the CPU from it.
         await in_thread(self._parts.shown.refresh)
+        await in_thread(lambda: self.servers.start(wait=is_required))
         self._changes.begin()
         return self
 
