@@ -21,7 +21,7 @@ from mcp import Client, StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from typer.testing import CliRunner
 
-from tests.mcp.gateways import GENERATIONS, opened, text_of, through
+from tests.mcp.gateways import GENERATIONS, Person, opened, text_of, through
 from tests.mcp.servers import SECRET, entry, over_http, processes_with
 from toolsearch import SetupError
 from toolsearch.mcp.commands.serve import serve
@@ -213,6 +213,25 @@ def test_clients_over_http_have_their_own_sessions(generation: str, everything: 
                 await through(one, "call_action", "own__remember", text="mine")
                 assert text_of(await through(two, "call_tool", "own__recall")) == ""
                 assert text_of(await through(one, "call_tool", "own__recall")) == "mine"
+
+    asyncio.run(play())
+
+
+@every_generation
+def test_a_person_is_asked_over_http_too(generation: str, tmp_path: Path) -> None:
+    """The newer protocol has no session: the answer comes with another request, and finds the call that waits."""
+
+    async def play() -> None:
+        person = Person(["accept"], content={"confirm": True})
+        with over_http("asking") as ask:
+            async with (
+                opened({"ask": ask}, tmp_path, mode="bridge") as gateway,
+                served(gateway) as url,
+                Client(url, mode=generation, elicitation_callback=person) as client,
+            ):
+                done = await through(client, "call_action", "ask__delete", name="it")
+                assert text_of(done) == "deleted it"
+                assert person.asked == ['Run ask/delete with {"name": "it"}?', "Delete it?"]
 
     asyncio.run(play())
 
