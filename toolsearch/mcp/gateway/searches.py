@@ -42,6 +42,7 @@ class Searches:
             not_loaded="run",
             max_sessions=None,
         )
+        self._checking = self._bridge.session()  # deciding on a call changes nothing in it
 
     @cached_property
     def _live(self) -> ToolSearch:
@@ -76,11 +77,7 @@ class Searches:
 
     def checked(self, name: str, arguments: Mapping[str, Any]) -> tuple[Mapping[str, Any], str]:
         """The arguments of a call, checked; or why the tool cannot take them, with its schema."""
-        session = self._bridge.session()
-        try:
-            plan = session.decide(ToolCall("call", ACTION, {"name": name, "arguments": arguments}))
-        finally:
-            self._bridge.end_session(session.id)
+        plan = self._checking.decide(ToolCall("call", ACTION, {"name": name, "arguments": arguments}))
         return (plan.arguments or {}, "") if plan.result is None else ({}, plan.result.content)
 
     def _told(self, result: ToolResult) -> Searched:
