@@ -3,12 +3,13 @@
 from typing import Any
 
 import mcp_types as types
-from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, ResourceUpdated
 from mcp.shared.exceptions import MCPError
 
 META = {"example.com/kept": True}
 PIXEL = "iVBORw0KGgo="
 subscribed: set[str] = set()
+bus = InMemorySubscriptionBus()  # who reads test://touch changes test://note
 
 
 async def on_list_resources(ctx: Any, params: Any) -> types.ListResourcesResult:
@@ -26,6 +27,11 @@ async def on_list_resource_templates(ctx: Any, params: Any) -> types.ListResourc
 
 async def on_read_resource(ctx: Any, params: Any) -> types.ReadResourceResult:
     uri = str(params.uri)
+    if uri == "test://touch":
+        await bus.publish(ResourceUpdated(uri="test://note"))
+        if ctx.protocol_version < "2026" and "test://note" in subscribed:
+            await ctx.session.send_resource_updated("test://note")
+        uri = "test://note"
     if uri == "test://data":
         return types.ReadResourceResult(contents=[types.BlobResourceContents(uri=uri, blob=PIXEL)])
     if uri == "test://note" or uri.startswith("test://row/"):
@@ -82,5 +88,5 @@ BESIDE: dict[str, Any] = {
     "on_get_prompt": on_get_prompt,
     "on_completion": on_completion,
     "on_set_logging_level": on_set_logging_level,
-    "on_subscriptions_listen": ListenHandler(InMemorySubscriptionBus()),
+    "on_subscriptions_listen": ListenHandler(bus),
 }

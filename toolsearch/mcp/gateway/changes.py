@@ -90,6 +90,8 @@ class Changes:
                 health = self._parts.servers.health().get(server)
                 if health is not None:
                     self._parts.log.event("server", server=server, state=health.state, reason=health.reason)
+                    if health.is_ready:
+                        self._spawn(self._parts.passing.subscribe_again(server))
                 self._woken.set()
             case "resources" | "prompts":
                 self._spawn(self._tell_lists(kind))

@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
 
@@ -230,6 +231,14 @@ class Passing:
             elif self._watched[server][own] == 1:
                 request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=own))
                 await self._send(server, request, types.EmptyResult, None)
+
+    async def subscribe_again(self, server: str) -> None:
+        """A server that was connected again knows of no subscription; one of the newer protocol is told anyway."""
+        if not self._servers.offer(server).is_modern:
+            for own in [*self._watched.get(server, ())]:
+                with suppress(MCPError):
+                    request = types.SubscribeRequest(params=types.SubscribeRequestParams(uri=own))
+                    await self._send(server, request, types.EmptyResult, None)
 
     async def unsubscribe(self, address: str) -> None:
         """The server need no longer tell, once nobody else wants to hear of it."""
