@@ -74,7 +74,7 @@ SHOWN = {
     ],
     "mcp_agent": [
         "north: ready, 3 tools\nsouth: ready, 3 tools\narchive: failed, 0 tools (there is no command",
-        "ok: Loaded 2 tools",
+        "ok: Loaded 6 tools",
         "progress: 3 of 3, hall 3",
         "south asks: Really send P-7 back? ['sure'] -> yes",
         "ok: P-7 goes back",
