@@ -11,8 +11,9 @@ import typer
 from rich.console import Console
 
 from toolsearch import Catalog
+from toolsearch.catalog.files import add_file
 from toolsearch.cli.targets import Target, targets_of
-from toolsearch.cli.tool_files import fill
+from toolsearch.cli.tool_files import catalog_of, fill
 from toolsearch.mcp import read_config
 from toolsearch_evals.cli.options import OutOption, error_console
 from toolsearch_evals.cli.terminal import show
@@ -116,7 +117,12 @@ def _read(files: list[str], seconds: float) -> tuple[Catalog, list[Started]]:
     """The tools of all files and servers, and what was seen of the servers."""
     configurations, others = configurations_in(files)
     catalog = Catalog()
-    fill(catalog, others)
+    for file in others:
+        own = catalog_of([file]) if file != "-" and len(files) > 1 else None
+        if own is not None and not own.servers:  # the answer of one server, which does not say its name
+            add_file(catalog, file, Path(file).stem)
+        else:
+            fill(catalog, [file])
     started = [examine_servers(read_config(file), seconds) for file in configurations]
     for each in started:
         catalog.extend(each.catalog)

@@ -14,9 +14,13 @@ from toolsearch_evals.doctor.findings import Finding
 __all__ = ["configuration_findings", "secrets_given"]
 
 _VARIABLE = re.compile(r"\$\{(?:env:|input:)?([A-Za-z_][\w.-]*)[^}]*\}")
+_DEFAULT = re.compile(r"\A\$\{[^}:]*:-([^}]+)\}\Z")
 _PLACEHOLDER = re.compile(
-    r"\A[<\[{(]|\A(?:your|my|the|some|insert|replace|change|example|todo|x{3,}|\*{3,}|\.{3})", re.IGNORECASE
+    r"\A[<\[{(]|\Ayour\b|\Ayour[-_]|\A(?:x{3,}|\*{3,}|\.{3})"
+    r"|\A(?:my|the|some|insert|enter|add|replace|change|example|todo)(?:[-_ ]?[A-Za-z]+)*\Z",
+    re.IGNORECASE,
 )
+_LONG_WORD = re.compile(r"(?=[^/]*[a-z])(?=[^/]*[A-Z])(?=[^/]*\d)[\w=-]{32,}\Z")
 _LOOPBACK = re.compile(r"\A(?:localhost|127\.\d+\.\d+\.\d+|\[?::1\]?|host\.docker\.internal)\Z", re.IGNORECASE)
 _PINNED = re.compile(r".@v?\d|.==|@[0-9a-f]{7,40}\Z|@sha256:|\A(?:[./~]|[A-Za-z]:[\\/])|\$\{", re.IGNORECASE)
 _RUNNERS = {
@@ -39,12 +43,12 @@ def configuration_findings(entries: Iterable[ServerEntry]) -> Iterator[Finding]:
         if found := _in_arguments(_texts(raw.get("args"))):
             yield Finding("secret-in-arguments", entry.name, f"among its arguments stands {found}", entry.name)
         url = _url(raw)
-        if redacted(url) != url:
-            yield Finding("secret-in-url", entry.name, f"its address has a secret: {redacted(url)}", entry.name)
+        if (without := _address_without(url)) != url:
+            yield Finding("secret-in-url", entry.name, f"its address has a secret: {without}", entry.name)
         if written := [name for name, value in _pairs(raw) if _is_secret(name, value)]:
             text = f"the file has the value of {', '.join(written)}; write ${{NAME}} instead"
             yield Finding("secret-in-file", entry.name, text, entry.name)
-        host = urlsplit(url).hostname or ""
+        host = _host(url)
         if url.startswith("http://") and not _LOOPBACK.match(host):
             yield Finding("plain-http", entry.name, f"what it is sent goes to {host} unencrypted", entry.name)
         if package := _unpinned(str(raw.get("command") or ""), _texts(raw.get("args"))):
@@ -64,6 +68,13 @@ def secrets_given(entry: ServerEntry) -> list[str]:
     return list(dict.fromkeys(name for _, name in _secrets(entry.raw, _url(entry.raw))))
 
 
+def _host(url: str) -> str:
+    try:
+        return urlsplit(url).hostname or ""
+    except ValueError:  # such as "http://[x", which no server has
+        return ""
+
+
 def _url(raw: Mapping[str, object]) -> str:
     return next((str(raw[key]) for key in ("url", "httpUrl", "serverUrl") if raw.get(key)), "")
 
@@ -80,9 +91,18 @@ def _pairs(raw: Mapping[str, object]) -> list[tuple[str, str]]:
 def _is_secret(name: str, value: str) -> bool:
     """Whether a value is a secret that stands there in full: no variable, and no word in its place."""
     bare = value.strip().removeprefix("Bearer ").removeprefix("Basic ").strip()
+    if (default := _DEFAULT.match(bare)) is not None:
+        return _is_secret(name, default[1])
     if not bare or _VARIABLE.search(value) or _PLACEHOLDER.match(bare):
         return False
     return redacted(f"{name}={value}") != f"{name}={value}"
+
+
+def _address_without(url: str) -> str:
+    """An address without its secrets: those that look so, and a long word of mixed signs in its path."""
+    place, mark, query = redacted(url).partition("?")
+    words = place.split("/")
+    return "/".join("[redacted]" if _LONG_WORD.match(word) else word for word in words) + mark + query
 
 
 def _in_arguments(args: Sequence[str]) -> str:

@@ -60,6 +60,8 @@ CLEAN: Mapping[str, Entry] = {
     "remote": {"url": "https://mcp.example.com/mcp", "headers": {"Authorization": "Bearer ${EXAMPLE_TOKEN}"}},
     "login": {"type": "http", "url": "https://api.example.org/mcp/v1?toolsets=repos,issues"},
     "old": {"type": "sse", "url": "https://events.example.net/sse", "headers": {"X-Region": "eu"}},
+    "instance": {"url": "https://api.example.com/v1/3f2504e0-4f89-41d3-9a0c-0305e82c3301/mcp"},
+    "wordy": {"url": "https://example.com/a-long-path-in-words-that-has-more-than-32-signs/mcp"},
     "loopback": {"url": "http://127.0.0.1:3845/mcp"},
     "here": {"url": "http://localhost:8931/sse"},
     "keyed": {"command": "key-server", "env": {"API_KEY": "${KEYED_API_KEY}", "KEYSTORE": "/home/me/keys"}},
@@ -68,6 +70,7 @@ CLEAN: Mapping[str, Entry] = {
     "disabled": {"command": "off-server", "disabled": True},
 }
 _VALUE = "s3cr3t-Zx81kQ0pLm"
+_LONG_VALUE = "OTg3NjU0MzIxLWFiY2RlZi0wMTIzNDU2Nzg5"
 
 
 def _added(entry: Entry, *more: str) -> Entry | None:
@@ -103,6 +106,7 @@ _PLANTS: tuple[tuple[str, str, Callable[[Entry], Entry | None]], ...] = (
     ("a password in an address", "secret-in-arguments", lambda e: _added(e, f"postgres://me:{_VALUE}@db/x")),
     ("a key in the query", "secret-in-url", lambda e: _address(e, lambda url: f"{url}?api_key={_VALUE}")),
     ("a password before the host", "secret-in-url", _with_password),
+    ("a long word in the path", "secret-in-url", lambda e: _address(e, lambda url: f"{url}/{_LONG_VALUE}/mcp")),
     ("a value in env", "secret-in-file", lambda e: _table(e, "command", "env", "SERVICE_API_KEY", _VALUE)),
     ("a value in a header", "secret-in-file", lambda e: _table(e, "url", "headers", "X-Api-Key", _VALUE)),
     ("http", "plain-http", lambda e: _address(e, lambda url: url.replace("https:", "http:"))),

@@ -20,7 +20,7 @@ __all__ = ["MARK", "Launch", "launch", "marked"]
 
 MARK = "TOOLSEARCH_DOCTOR"  # in the environment of a server, and so of every process that it starts
 GRACE_SECONDS = 3.0  # for a server to end when its input does
-MOST_LINES = 10_000
+MOST_LINES, MOST_BYTES = 10_000, 64_000_000  # of what a server writes, and of a line of it
 _ASKED = (
     {
         "jsonrpc": "2.0",
@@ -107,7 +107,7 @@ def _talk(process: subprocess.Popen[bytes], seconds: float) -> tuple[float | Non
 def _read(process: subprocess.Popen[bytes], lines: Queue[bytes]) -> None:
     with suppress(OSError, ValueError):
         for _ in range(MOST_LINES):
-            line = process.stdout.readline(1_000_000)  # type: ignore[union-attr]
+            line = process.stdout.readline(MOST_BYTES)  # type: ignore[union-attr]
             lines.put(line)
             if not line:
                 return

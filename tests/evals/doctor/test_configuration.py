@@ -23,7 +23,7 @@ def test_nothing_is_said_of_entries_as_documentations_write_them_with_versions()
 
 def test_each_planted_defect_is_found_in_each_entry_that_can_have_it() -> None:
     tried = list(configuration_trials())
-    assert len(tried) == 12
+    assert len(tried) == 13
     assert [trial.defect.name for trial in tried if trial.found < trial.planted] == []
 
 
@@ -46,6 +46,9 @@ def test_a_secret_among_arguments_can_be_read_by_others_on_linux() -> None:
         (["--token-file", "/run/secrets/token"], ""),
         (["--api-key", "YOUR_API_KEY"], ""),
         (["--author", "me", "${HOME}/x"], ""),
+        (["--api-key", "my-api-key"], ""),
+        (["--api-key", "my-0a1b2c3d4e"], "the value of --api-key"),
+        (["--api-key", "${NOT_SET:-0a1b2c3d4e}"], "the value of --api-key"),
     ],
 )
 def test_a_secret_among_arguments_is_named_and_never_shown(args: list[str], told: str) -> None:
@@ -90,6 +93,7 @@ def test_a_secret_in_an_address_in_the_file_or_without_encryption_is_named() -> 
         variable={"url": "https://mcp.example.net/mcp", "headers": {"Authorization": "Bearer ${EXAMPLE_TOKEN}"}},
         plain={"url": "http://mcp.example.com/mcp"},
         loopback={"url": "http://127.0.0.1:9/mcp"},
+        odd={"url": "https://[x/mcp"},
         off={"url": "http://mcp.example.com/mcp", "disabled": True},
     )
     assert [*texts] == ["secret-in-url query", "secret-in-file full", "plain-http plain"]

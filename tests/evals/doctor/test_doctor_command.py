@@ -80,3 +80,14 @@ def test_a_file_without_tools_is_an_error(tmp_path: Path) -> None:
     done = run(tmp_path, [])
     assert isinstance(done.exception, SetupError)
     assert "holds no usable tool" in str(done.exception)
+
+
+def test_each_of_several_files_without_servers_is_a_server_of_its_own(tmp_path: Path) -> None:
+    same = "Search the issues of a project by words and labels."
+    for name, tool in {"github": "search_issues", "copy": "searchIssues"}.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps({"tools": [{"name": tool, "description": same}]}), "utf-8")
+    files = [str(tmp_path / f"{name}.json") for name in ("github", "copy")]
+    done = CliRunner().invoke(APP, [*files, "--need", "github:search_issues", "--format", "json"])
+    report = json.loads(done.stdout)
+    assert report["needs"][0]["tool"] == "github/search_issues"
+    assert "look-alike" in [row["check"] for row in report["tables"][0]["rows"]]
