@@ -69,6 +69,7 @@ def test_the_root_is_that_of_the_program(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
+        ({"url": "https://[x/mcp"}, "is no address"),
         ("npx server", "its entry must be an object, not 'npx server'"),
         ({}, "it has no 'command'"),
         ({"command": ["npx"]}, "it has no 'command', which must be a text"),

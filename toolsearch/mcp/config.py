@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, TypeAlias
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from toolsearch import SetupError
 from toolsearch.support import checks
@@ -183,6 +183,13 @@ class _Unusable(Exception):
     """An entry that cannot work, and why."""
 
 
+def _split(url: str) -> SplitResult:
+    try:
+        return urlsplit(url)
+    except ValueError as error:  # such as "http://[x"
+        raise _Unusable(f"its 'url' is no address: {error}") from None
+
+
 class _Reader:
     """Reads entries; collects their secrets."""
 
@@ -212,12 +219,12 @@ class _Reader:
         transport = self._transport(raw, url)
         if transport == "stdio" and not (isinstance(command, str) and command.strip()):
             raise _Unusable("it has no 'command', which must be a text")
-        if transport != "stdio" and not (isinstance(url, str) and urlsplit(url).scheme in ("http", "https", "")):
+        if transport != "stdio" and not (isinstance(url, str) and _split(url).scheme in ("http", "https", "")):
             raise _Unusable("it has no 'url' that begins with http:// or https://")
         if not isinstance(args, list) or not all(isinstance(each, str | int | float) for each in args):
             raise _Unusable("its 'args' must be a list of texts")
         address = self._text(url) if isinstance(url, str) else ""
-        if transport != "stdio" and urlsplit(address).scheme not in ("http", "https"):
+        if transport != "stdio" and _split(address).scheme not in ("http", "https"):
             raise _Unusable("its 'url' must begin with http:// or https://")
         cwd = raw.get("cwd")
         return ServerEntry(
@@ -241,7 +248,7 @@ class _Reader:
         written = raw.get("type", raw.get("transport"))
         if written is None:
             if isinstance(url, str) and not raw.get("command"):
-                return "sse" if urlsplit(url).path.rstrip("/").endswith("/sse") and not raw.get("httpUrl") else "http"
+                return "sse" if _split(url).path.rstrip("/").endswith("/sse") and not raw.get("httpUrl") else "http"
             return "stdio"
         found = _TRANSPORTS.get(re.sub(r"[^a-z]", "", str(written).lower()))
         if found is None:
