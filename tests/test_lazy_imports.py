@@ -25,7 +25,9 @@ def heavy_after(program: str) -> list[str]:
 OPEN = "from toolsearch import open_index; index = open_index({!r}); assert index.search('anything', 5) == []"
 
 
-@pytest.mark.parametrize("program", ["import toolsearch", "from toolsearch import *", "import toolsearch_indexes"])
+@pytest.mark.parametrize(
+    "program", ["import toolsearch", "from toolsearch import *", "import toolsearch_indexes", "import toolsearch.mcp"]
+)
 def test_an_import_brings_in_nothing_heavy(program: str) -> None:
     assert heavy_after(program) == []
 

@@ -1,6 +1,8 @@
 """The servers of an `mcp.json` as a catalog, and a function that runs their tools."""
 
 import asyncio
+import threading
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -184,3 +186,48 @@ def test_a_required_server_that_is_not_ready_stops_the_start() -> None:
 def test_servers_that_are_not_running_say_so() -> None:
     with pytest.raises(StateError, match="are not running: use `async with"):
         asyncio.run(Servers({"one": entry("plain")}).call("one", "read_0", {}))
+
+
+def test_a_changed_configuration_starts_and_ends_only_what_changed() -> None:
+    """G."""
+
+    async def run() -> None:
+        config = {"stays": entry("plain", tools=2), "goes": entry("plain", tools=2, prefix="old_")}
+        async with Servers(config) as servers:
+            told: list[tuple[str, str]] = []
+            servers.on_change(lambda server, kind: told.append((server, kind)))
+            pid = (await servers.call("stays", "read_0", {"key": "x"})).structured_content["pid"]
+            new = {"stays": config["stays"], "comes": entry("plain", tools=3, prefix="new_")}
+            assert await servers.reload(new) == ("goes", "comes")
+            assert (await servers.ready(30))["comes"].state == "ready"
+            assert {tool.id for tool in servers.catalog} == {
+                "stays/read_0", "stays/read_1", "comes/new_0", "comes/new_1", "comes/new_2"
+            }  # fmt: skip
+            assert (await servers.call("stays", "read_0", {"key": "x"})).structured_content["pid"] == pid
+            assert ("comes", "tools") in told
+            with pytest.raises(SetupError, match="there is no file"):
+                await servers.reload("no-such-file.json")
+            assert servers.names == ("stays", "comes")
+
+    asyncio.run(run())
+
+
+def test_a_start_that_is_cancelled_leaves_nothing_running() -> None:
+    before = threading.active_count()
+
+    async def run() -> None:
+        servers = Servers({"stuck": entry("stuck", at="initialize")}, connect_seconds=60)
+        starting = asyncio.create_task(servers.__aenter__())
+        await asyncio.sleep(0.5)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        with pytest.raises(StateError):
+            await servers.ready()
+
+    asyncio.run(run())
+    for _ in range(100):
+        if threading.active_count() == before:
+            break
+        time.sleep(0.05)
+    assert threading.active_count() == before

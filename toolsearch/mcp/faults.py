@@ -88,7 +88,10 @@ def reason_of_failure(error: BaseException, entry: ServerEntry, masked: Callable
     elif isinstance(error, MCPError) and error.code == REQUEST_TIMEOUT:
         text = "no answer in time"
     elif isinstance(error, MCPError) and error.code == METHOD_NOT_FOUND and entry.transport == "http":
-        text = f"nothing that speaks MCP answers at its address ({error.message})"
+        text = (
+            f"nothing that speaks MCP answers at its address ({error.message}); if it serves the older SSE, its entry "
+            'needs "type": "sse"'
+        )
     elif isinstance(error, httpx2.HTTPStatusError):
         text = f"it answered with the status {error.response.status_code}"
     else:

@@ -96,7 +96,12 @@ class Servers:
 
         Raises `SetupError` if one that is `required` is not ready then; any other that fails is named by `health`.
         """
-        self.wait(self._begun(self._begin(), self._connect_seconds if wait else 0))
+        begun = self._begun(self._begin(), self._connect_seconds if wait else 0)
+        try:
+            self.wait(begun)
+        except BaseException:  # Ctrl-C: nothing is left running
+            self.close()
+            raise
         return self._checked() if wait else self
 
     def close(self) -> None:
@@ -108,10 +113,11 @@ class Servers:
             self._groups.close()
 
     async def __aenter__(self) -> Servers:
-        await self.hop(self._begun(self._begin(), self._connect_seconds))
+        begun = self._begun(self._begin(), self._connect_seconds)
         try:
+            await self.hop(begun)
             return self._checked()
-        except SetupError:
+        except BaseException:  # a start that is cancelled leaves nothing running
             await self.__aexit__()
             raise
 

@@ -73,6 +73,7 @@ class Supervisor:
         self._last_words: Callable[[], str] = lambda: ""
         self._nudged, self._state_changed = asyncio.Event(), asyncio.Event()
         self._attempts = self._failures = 0
+        self._has_ended = False
         self._seconds: float | None = None
         self.health = ServerHealth("connecting", CONNECTING, since=time.time())
         self._set(*(("disabled", "") if entry.disabled else ("connecting", CONNECTING)))
@@ -90,6 +91,8 @@ class Supervisor:
                 return
             await self._keep_connected()
         finally:
+            self._has_ended = True
+            self._state_changed.set()
             sweeping.cancel()
             await self._links.close()
             if self._link is not None:
@@ -305,7 +308,7 @@ class Supervisor:
 
     async def settled(self) -> None:
         """Waits until the first attempt is over."""
-        while not self.health.is_settled:
+        while not (self.health.is_settled or self._has_ended):
             await self._state_changed.wait()
 
     async def end_session(self, session: str) -> None:
