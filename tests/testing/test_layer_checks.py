@@ -36,6 +36,7 @@ OURS: dict[str, Callable[[], Any]] = {
     "structured": lambda: layers.structured({"type": "object", "properties": {}}),
     "thought": lambda: layers.thought({"why": "why it is called"}, lambda name, value, call: None),
     "timeout": lambda: layers.timeout(tool=5, model=5, turn=30),
+    "tool_questions": layers.tool_questions,
     "truncate": lambda: layers.truncate(200),
     "usage": lambda: layers.usage(layers.Quota()),
 }

@@ -7,6 +7,7 @@ calls of tools
     preflight    the program's own check of a call, before a person is asked and before it runs
     approval     a person decides before a call runs
     interaction  tools whose answer a person gives
+    tool_questions  tools that ask a person something while they run
     thought      extra arguments of every tool, for your program only
     truncate     results cut to a length that a model should read
 what the model reads and says
@@ -56,6 +57,7 @@ if TYPE_CHECKING:
     from toolsearch.layers._structured import structured
     from toolsearch.layers._thought import thought
     from toolsearch.layers._timeout import timeout
+    from toolsearch.layers._tool_questions import tool_questions
     from toolsearch.layers._trace import trace
     from toolsearch.layers._truncate import truncate
     from toolsearch.layers._usage import PRICES, Price, Quota, UsageTotal, cost, usage, usage_summary, usage_table
@@ -105,6 +107,7 @@ __all__ = [
     "structured",
     "thought",
     "timeout",
+    "tool_questions",
     "trace",
     "truncate",
     "usage",

@@ -7,7 +7,7 @@ result that does not fit them, and a result that is not perfect is better than n
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from types import TracebackType
 from typing import Any, TypeAlias
@@ -107,7 +107,7 @@ def _has_plain_parts(schema: JsonObject) -> bool:
 
 
 @asynccontextmanager
-async def tapped(transport: Any, tap: Tap) -> AsyncIterator[Streams]:
+async def tapped(transport: Any, tap: Tap) -> AsyncGenerator[Streams, None]:
     """The transport with both streams wrapped."""
     async with transport as (read, write):
         yield _Read(read, tap), _Write(write, tap)

@@ -19,8 +19,9 @@ from mcp_types import ElicitRequestFormParams, ElicitRequestParams, ElicitResult
 
 from toolsearch import Caller
 from toolsearch.support.threads import in_thread
+from toolsearch.support.tool_questions import GivenAnswer, ToolAsks
 
-__all__ = ["NOBODY", "Ask", "Asked", "Asking", "Elicit", "OpenCalls", "Question"]
+__all__ = ["NOBODY", "Ask", "Asked", "Asking", "Elicit", "OpenCalls", "Question", "Waiting"]
 
 log = logging.getLogger("toolsearch.mcp")
 
@@ -130,6 +131,34 @@ class Asking:
         if given is None:
             return ElicitResult(action="cancel")
         return ElicitResult(action="accept", content=None if url else {}) if given else ElicitResult(action="decline")
+
+
+class Waiting:
+    """Gives the answers that a person has given; the first other question is `open`, and the call has to wait for it.
+
+    The server is told that there is no answer yet. It is called again, and asks again, once there is one.
+    """
+
+    def __init__(self, given: GivenAnswer | None) -> None:
+        self.open: ToolAsks | None = None
+        earlier = given.state.get("answers") if given is not None else None
+        self._answers: dict[str, object] = dict(earlier) if isinstance(earlier, Mapping) else {}
+        if given is not None:
+            answer = given.answer
+            self._answers[str(given.state.get("message"))] = None if answer is None else dict(answer)
+
+    async def elicit(self, params: ElicitRequestParams) -> ElicitResult:
+        """The answer as a server takes it."""
+        schema, url = (params.requested_schema, "") if isinstance(params, ElicitRequestFormParams) else ({}, params.url)
+        if params.message in self._answers and self.open is None:
+            answer = self._answers[params.message]
+            if not isinstance(answer, Mapping):
+                return ElicitResult(action="decline")
+            return ElicitResult(action="accept", content=None if url else dict(answer))
+        if self.open is None:
+            question = f"{params.message} {url}".strip()
+            self.open = ToolAsks(question, schema, {"message": params.message, "answers": dict(self._answers)})
+        return ElicitResult(action="cancel")
 
 
 async def _awaited(given: Awaitable[Asked], loop: asyncio.AbstractEventLoop | None) -> Asked:

@@ -14,8 +14,9 @@ from toolsearch.mcp.calls import CallOptions, call_tool, failure, hiding
 from toolsearch.mcp.config import Config
 from toolsearch.mcp.faults import CallFailed, ServerUnavailable
 from toolsearch.mcp.links import LinkKey
-from toolsearch.mcp.questions import Ask, Asking
+from toolsearch.mcp.questions import Ask, Asking, Waiting
 from toolsearch.mcp.supervisor import Supervisor
+from toolsearch.support.tool_questions import HANDOVER
 
 __all__ = ["Runner", "ToolProgress"]
 
@@ -49,21 +50,30 @@ class Runner:
 
     async def call_async(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> object:
         """As a call of it; a caller that is cancelled cancels the call at the server."""
-        return await self._servers.hop(self._run(tool, arguments, context, asyncio.get_running_loop()))
+        asked = self._asked(tool, context, asyncio.get_running_loop())
+        return await self._servers.hop(self._run(tool, arguments, context, asked))
 
     def __call__(self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext) -> Any:
         """As `call_async`; without an event loop in this thread, it waits for the result and returns it."""
         try:
             asyncio.get_running_loop()
         except RuntimeError:
-            return self._servers.wait(self._run(tool, arguments, context, None))
+            return self._servers.wait(self._run(tool, arguments, context, self._asked(tool, context, None)))
         return self.call_async(tool, arguments, context)
 
+    def _asked(
+        self, tool: Tool, context: ToolContext, loop: asyncio.AbstractEventLoop | None
+    ) -> Asking | Waiting | None:
+        """Who is asked what the server wants to know: a function of the program, or a person, whom the call waits for."""
+        if self._ask is not None:
+            return Asking(self._ask, tool.server or "", tool.name, context.caller, context.conversation_id, loop)
+        handover = HANDOVER.get()
+        return None if handover is None else Waiting(handover.given)
+
     async def _run(
-        self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext, loop: asyncio.AbstractEventLoop | None
+        self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext, asked: Asking | Waiting | None
     ) -> object:
         servers, server, conversation = self._servers, tool.server or "", context.conversation_id
-        asked = Asking(self._ask, server, tool.name, context.caller, conversation, loop) if self._ask else None
         options = CallOptions(
             seconds=servers.limit(server, None),
             key=servers.link_key(server, conversation, context.caller),
@@ -76,6 +86,8 @@ class Runner:
             sent = await call_tool(supervisor, tool.name, arguments, options)
         except (MCPError, CallFailed, ServerUnavailable) as error:
             return failure(tool, error, servers.config.masked, can_ask=asked is not None)
+        if isinstance(asked, Waiting) and asked.open is not None:
+            return ToolResult("", tool.name, "ok", asked.open.question, asked.open)
         result = hiding(sent, servers.config.without_secrets)
         if tool.name != supervisor.entry.options.get("search_tool"):
             return result

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -63,7 +63,7 @@ async def connected(
     auth: httpx2.Auth | None = None,
     mode: str = "auto",
     words: Callable[[Callable[[], str]], None] = lambda _: None,
-) -> AsyncIterator[Live]:
+) -> AsyncGenerator[Live, None]:
     """A connection, shaken hands on. It must be entered and left in one task. Raises what the SDK raises.
 
     `words` is given a function that tells the server's last words on stderr, also if no connection comes about.
@@ -96,7 +96,7 @@ async def connected(
 @asynccontextmanager
 async def _stdio(
     entry: ServerEntry, groups: Groups, masked: Callable[[str], str], words: Callable[[Callable[[], str]], None]
-) -> AsyncIterator[Streams]:
+) -> AsyncGenerator[Streams, None]:
     started: list[int] = []
 
     def on_group(group: int) -> None:

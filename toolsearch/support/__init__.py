@@ -8,5 +8,5 @@ base64_data placeholders for data in Base64          bounded_cache   a cache bou
 processes   which process this is, and if one has ended   json_changes    what differs between two states
 sqlite_errors   what a damaged file of SQLite raises
 large_values    what is too large for an event loop           locks           locks between processes
-private_files   files that only their owner may read
+private_files   files that only their owner may read           tool_questions  what a running tool asks of the user
 """
