@@ -64,7 +64,7 @@ class Runner:
     def _asked(
         self, tool: Tool, context: ToolContext, loop: asyncio.AbstractEventLoop | None
     ) -> Asking | Waiting | None:
-        """Who is asked what the server wants to know: a function of the program, or a person, whom the call waits for."""
+        """Who is asked what the server wants to know: a function of the program, or a person who may answer later."""
         if self._ask is not None:
             return Asking(self._ask, tool.server or "", tool.name, context.caller, context.conversation_id, loop)
         handover = HANDOVER.get()
