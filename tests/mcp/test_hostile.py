@@ -19,7 +19,7 @@ from tests.mcp.servers import SECRET, entry
 from tests.mcp.servers.by_hand import initialized, said, tool
 from tests.mcp.servers.hostile import ODD, ORDERS
 from toolsearch import Catalog, Session, ToolCall, ToolResult, ToolSearch
-from toolsearch.mcp import Servers
+from toolsearch.mcp import Servers, listing
 from toolsearch.mcp.config import ServerEntry
 from toolsearch.mcp.faults import is_forgotten, is_lost
 from toolsearch.mcp.questions import MOST_QUESTIONS, Question
@@ -239,3 +239,17 @@ def test_a_huge_or_endless_schema_costs_its_own_tool_at_most(caplog: pytest.LogC
     assert catalog.get("hostile/flood") is not None
     assert {refused.name for refused in catalog.quarantined} == {"wide"}
     assert [tool.name for tool in catalog if tool.unchecked] == ["deep"]
+
+
+def test_a_list_without_an_end_is_read_within_a_bound(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(listing, "MOST_CHARACTERS", 1_000)
+    with Servers({"endless": entry("raw", pages="endless")}) as servers:
+        assert 2 <= len(servers.catalog) <= 20
+    assert "server 'endless': it has more than" in caplog.text
+
+
+def test_the_last_words_of_a_server_do_nothing_to_a_terminal() -> None:
+    with Servers({"dead": entry("dying", secret="\x1b[2Jred \u202e")}) as servers:
+        assert servers.health()["dead"].reason.endswith("\\x1b[2Jred \\u202e)")

@@ -14,6 +14,7 @@ from mcp_types import METHOD_NOT_FOUND, REQUEST_TIMEOUT
 
 from toolsearch import SetupError, ToolSearchError
 from toolsearch.mcp.config import ServerEntry
+from toolsearch.support.redaction import visible
 
 __all__ = ["CallFailed", "ServerUnavailable", "is_forgotten", "is_lost", "leaf_of", "reason_of_failure"]
 
@@ -98,4 +99,4 @@ def reason_of_failure(error: BaseException, entry: ServerEntry, masked: Callable
         text = next((words.text for words in _PLAIN if isinstance(error, words.kind)), "") or (
             f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
         )
-    return " ".join(masked(text).split())[:REASON_CHARACTERS].rstrip(". ")
+    return visible(" ".join(masked(text).split()))[:REASON_CHARACTERS].rstrip(". ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ __all__ = ["Listing", "list_all"]
 
 MOST_PAGES = 1_000
 MOST_TOOLS = 100_000
+MOST_CHARACTERS = 50_000_000  # of the JSON of all pages
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +34,7 @@ async def list_all(session: ClientSession) -> Listing:
     tools: list[object] = []
     seen: set[str] = set()
     cursor: str | None = None
+    size = 0
     while True:
         page = await session.list_tools(params=PaginatedRequestParams(cursor=cursor) if cursor else None)
         raw = (page.meta or {}).get(PAGE_KEY)
@@ -42,6 +45,7 @@ async def list_all(session: ClientSession) -> Listing:
             return Listing(tools)
         if cursor in seen:
             return Listing(tools, f"the cursor {cursor[:60]!r} came twice, so the list was ended there")
-        if len(seen) + 1 >= MOST_PAGES or len(tools) > MOST_TOOLS:
+        size += sum(len(json.dumps(each, default=str)) for each in given) if isinstance(given, list) else 0
+        if len(seen) + 1 >= MOST_PAGES or len(tools) > MOST_TOOLS or size > MOST_CHARACTERS:
             return Listing(tools, f"it has more than {len(seen) + 1:,} pages, and the rest was not read")
         seen.add(cursor)

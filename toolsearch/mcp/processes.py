@@ -25,6 +25,7 @@ from mcp.client.stdio import StdioServerParameters, get_default_environment
 
 from toolsearch import SetupError
 from toolsearch.mcp.config import ServerEntry
+from toolsearch.support.redaction import visible
 
 __all__ = ["ErrorOutput", "Groups", "end_group", "parameters_of"]
 
@@ -149,7 +150,7 @@ class ErrorOutput:
     def last_words(self) -> str:
         """The last line with words in it, masked; empty if there is none."""
         lines = [line.strip() for line in self._tail.decode("utf-8", "replace").splitlines() if line.strip()]
-        return self._masked(lines[-1])[-200:] if lines else ""
+        return visible(self._masked(lines[-1]))[-200:] if lines else ""
 
     def started(self) -> None:
         """Closes our copy of the end that the server writes to: it is to be the only one who holds it."""
@@ -202,4 +203,4 @@ class ErrorOutput:
             if self._lines > MOST_LINES:
                 log.debug("server %r: more than %d lines on stderr; the rest is not logged", self._server, MOST_LINES)
                 return
-            log.debug("server %r: %s", self._server, self._masked(line[: 2 * _LINE])[:_LINE])
+            log.debug("server %r: %s", self._server, visible(self._masked(line[: 2 * _LINE]))[:_LINE])

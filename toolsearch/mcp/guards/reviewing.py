@@ -87,7 +87,7 @@ def review_lines(found: Review) -> Iterator[str]:
         if tools:
             yield f"{counted(len(tools), 'tool')} {title}" + (_names(tools) if tools is found.new else "")
     for server, reason in found.unreachable.items():
-        yield f"no tools of {visible(server)!r}: {reason}. Its pins stay as they are."
+        yield f"no tools of {visible(server)!r}: {visible(reason)}. Its pins stay as they are."
     if found.gone:
         yield f"{counted(len(found.gone), 'pinned tool')} not offered any more: {_listed(found.gone)}"
     for tool_id, flags in found.flagged.items():
