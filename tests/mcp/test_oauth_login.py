@@ -46,7 +46,7 @@ async def ask(protected: Protected, store: LoginStore, times: int = 1) -> list[i
     """Requests of one connection, one after the other; their statuses."""
     auth = auth_for(Entry(protected.url), "notes", store=store)
     hello = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
-    async with httpx2.AsyncClient(auth=auth) as client:
+    async with httpx2.AsyncClient(auth=auth, verify=False) as client:
         headers = {"Accept": "application/json, text/event-stream"}
         return [(await client.post(protected.url, json=hello, headers=headers)).status_code for _ in range(times)]
 
@@ -264,7 +264,7 @@ def test_a_request_that_needs_more_rights_names_the_command(protected: Protected
     async def check() -> str:
         auth = auth_for(Entry(protected.url), "notes", store=store)
         assert isinstance(auth, ServerAuth)
-        async with httpx2.AsyncClient(auth=auth) as client:
+        async with httpx2.AsyncClient(auth=auth, verify=False) as client:
             assert (await client.post(protected.url, json={})).status_code == 403
         assert isinstance(auth.problem, NeedsMoreRights)
         return str(auth.problem)

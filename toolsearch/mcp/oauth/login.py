@@ -84,7 +84,8 @@ async def _logged_in(
     client is asked for one with a secret, and one that does not like an address of numbers for `localhost`.
     """
     refused: OAuthRegistrationError | None = None
-    attempts = [(method, host) for host in ("127.0.0.1", "localhost") for method in METHODS]
+    hosts = ("127.0.0.1", "localhost")
+    attempts: list[tuple[TokenEndpointAuthMethod, str]] = [(method, host) for host in hosts for method in METHODS]
     for method, host in attempts:
         redirect.host = host
         tokens = LoginTokens(_registered(options, redirect.uri) if options.client_id is not None else None)
