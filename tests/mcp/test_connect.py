@@ -482,6 +482,22 @@ def test_another_configuration_that_is_served_already_is_named(home: Path) -> No
     assert (code, "--config" in said) == (2, True)
 
 
+def test_a_file_does_not_move_into_itself(home: Path) -> None:
+    file = file_of(home, "cursor")
+    file.write_text(FILES["cursor"], "utf-8")
+    code, said = run("cursor", "--yes", "--config", f"{home}/work/../.cursor/mcp.json")
+    assert (code, "to itself" in said) == (2, True)
+    assert file.read_text("utf-8") == FILES["cursor"]
+
+
+def test_an_entry_of_the_gateway_with_options_of_the_user_stays_as_it_is(home: Path) -> None:
+    gate = {"command": "toolsearch", "args": ["serve", "~/own.json", "--mode", "live"]}
+    file = file_of(home, "cursor")
+    file.write_text(json.dumps({"mcpServers": {"all": gate, "a": {"command": "a"}}}), "utf-8")
+    assert run("cursor", "--yes", "--config", str(home / "own.json"))[0] == 0
+    assert CLIENTS["cursor"].entries(file.read_text("utf-8"), "it") == {"all": gate}
+
+
 def test_print_shows_the_entry_and_changes_nothing(home: Path) -> None:
     code, said = run("vscode", "--print", "--config", "ours.json")
     assert code == 0

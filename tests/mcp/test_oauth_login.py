@@ -28,6 +28,7 @@ def protected() -> Iterator[Protected]:
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoginStore:
     monkeypatch.setenv("TOOLSEARCH_LOGINS", "file")
+    monkeypatch.setattr("toolsearch.mcp.oauth.renewal.FRESH_SECONDS", 0.0)
     return LoginStore(tmp_path / "logins")
 
 

@@ -35,6 +35,7 @@ def running() -> Iterator[Protected]:
 @pytest.fixture
 def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> LoginStore:
     monkeypatch.setenv("TOOLSEARCH_LOGINS", "file")
+    monkeypatch.setattr("toolsearch.mcp.oauth.renewal.FRESH_SECONDS", 0.0)
     return LoginStore(tmp_path / "logins")
 
 
@@ -101,6 +102,18 @@ def test_a_token_that_the_server_refuses_before_its_time_is_renewed(protected: P
     assert 401 not in ask(protected, auth)
     assert protected.authorization.counts == {"refresh_token": 1}
     assert auth.problem is None
+
+
+def test_a_new_token_that_is_refused_is_not_renewed_again_and_again(
+    protected: Protected, store: LoginStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two processes that renew because the other one has renewed would never end."""
+    monkeypatch.setattr("toolsearch.mcp.oauth.renewal.FRESH_SECONDS", 30.0)
+    protected.authorization.end_access()
+    auth = auth_of(protected, store)
+    assert ask(protected, auth, 3) == [401, 401, 401]
+    assert isinstance(auth.problem, NeedsLogin)
+    assert protected.authorization.counts == {}
 
 
 def test_many_requests_and_connections_renew_once(protected: Protected, store: LoginStore) -> None:

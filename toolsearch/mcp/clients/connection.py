@@ -79,6 +79,8 @@ def connection(
     Raises `SetupError` if a file cannot be read or changed safely, or if the client starts the gateway with another
     configuration already.
     """
+    if file.resolve() == config.resolve():
+        raise SetupError(f"the servers cannot move from {_name(file)} to itself: name another file with --config")
     before, config_before = read_text(file), read_text(config)
     theirs = app.entries(before or "", _name(file))
     ours = json_edit.entries_in(config_before or "", OURS, _name(config))
@@ -123,7 +125,8 @@ def _name(path: Path) -> str:
 
 def _require_same(name: str, entry: object, config: Path, file: Path) -> None:
     args = entry.get("args") if isinstance(entry, dict) else None
-    if not isinstance(args, list) or str(config) not in args:
+    served = [Path(str(each)).expanduser().absolute() for each in args] if isinstance(args, list) else []
+    if config not in served:
         raise SetupError(
             f"{_name(file)} starts toolsearch already, as {name!r}, with another configuration than {str(config)!r}: "
             "name that one with --config, or take the entry out"

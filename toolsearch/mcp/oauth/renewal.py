@@ -23,6 +23,7 @@ __all__ = ["SavedLogin", "expiry"]
 
 SECONDS = 20.0  # for a request to the authorization server, all in all
 LOCK_SECONDS = 2 * SECONDS
+FRESH_SECONDS = 30.0  # a token that is refused so soon is not too old: another one would be refused as well
 LONG_SECONDS = 1.0  # a failure that took so long stands for a while
 EARLY_SECONDS = 30.0  # a token is renewed so long before it ends, but not before nine tenths of its life
 # A refresh token, a client or a grant that the authorization server knows no more (RFC 6749, section 5.2).
@@ -87,7 +88,8 @@ class SavedLogin:
             return None
         if login.tokens.access_token != refused:
             return login.tokens.access_token
-        return self._renewed(refused) if login.tokens.refresh_token else None
+        is_fresh = time.time() - max(login.shown.since, login.shown.renewed) < FRESH_SECONDS
+        return self._renewed(refused) if login.tokens.refresh_token and not is_fresh else None
 
     def _load(self) -> Login | None:
         stamp = self.store.stamp(self.key)
@@ -145,7 +147,11 @@ class SavedLogin:
         tokens.refresh_token = tokens.refresh_token or login.tokens.refresh_token
         tokens.scope = tokens.scope or login.tokens.scope
         shown = login.shown.model_copy(
-            update={"expires_at": expiry(tokens), "renewable": tokens.refresh_token is not None}
+            update={
+                "expires_at": expiry(tokens),
+                "renewed": time.time(),
+                "renewable": tokens.refresh_token is not None,
+            }
         )
         self._save(login.model_copy(update={"tokens": tokens, "shown": shown}))
         return tokens.access_token

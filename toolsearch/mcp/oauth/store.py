@@ -31,7 +31,8 @@ class Shown(BaseModel):
     version: int = 1
     server: str
     url: str  # without what may be a secret in it
-    since: float
+    since: float  # of the login
+    renewed: float = 0.0  # when its token was last renewed
     expires_at: float | None = None
     renewable: bool = False
     refused: str = ""  # why the authorization server renews it no more
