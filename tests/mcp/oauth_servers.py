@@ -209,7 +209,10 @@ def browse(address: str) -> int:
 
 def notes_server() -> Server[Any]:
     async def list_tools(context: Any, params: Any) -> mcp_types.ListToolsResult:
-        tool = mcp_types.Tool(name="read_note", description="Read a note.", input_schema={"type": "object"})
+        reads = mcp_types.ToolAnnotations(read_only_hint=True)
+        tool = mcp_types.Tool(
+            name="read_note", description="Read a note.", input_schema={"type": "object"}, annotations=reads
+        )
         return mcp_types.ListToolsResult(tools=[tool])
 
     async def call_tool(context: Any, params: Any) -> mcp_types.CallToolResult:
