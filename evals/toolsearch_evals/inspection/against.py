@@ -68,7 +68,7 @@ def against_report(one: Trace, other: Trace) -> Report:
         tables=(
             ReportTable("Both traces", _SUM_COLUMNS, [*traces, _minus(*sums)]),
             ReportTable("Conversation by conversation", _PAIR_COLUMNS, rows, _PAIR_NOTE),
-            ReportTable("What the models cost", (_TRACE, *COST_COLUMNS), costs, COST_NOTE),
+            *([ReportTable("What the models cost", (_TRACE, *COST_COLUMNS), costs, COST_NOTE)] if costs else []),
         ),
         measured=_MEASURED,
         limits=("Two traces differ by chance too: one pair of conversations proves nothing.",),

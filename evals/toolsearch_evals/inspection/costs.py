@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from toolsearch_evals.inspection.steps import Step
 from toolsearch_evals.inspection.traces import Conversation
 from toolsearch_evals.reports.report import Column, ReportTable
 
-__all__ = ["COST_COLUMNS", "COST_NOTE", "cost_rows", "lost_tables", "tool_tables"]
+__all__ = ["COST_COLUMNS", "COST_NOTE", "cost_rows", "cost_tables", "lost_tables", "tool_tables"]
 
 SHOWN = 20  # tools that a table shows
 
@@ -36,6 +36,12 @@ def cost_rows(conversations: Iterable[Conversation]) -> list[dict[str, Any]]:
             }
         )
     return sorted(rows, key=lambda row: -(row["input"] + row["output"]))
+
+
+def cost_tables(conversations: Sequence[Conversation]) -> Iterator[ReportTable]:
+    """By model and purpose, requests and their cost; no table if no request was kept."""
+    if rows := cost_rows(conversations):
+        yield ReportTable("What the models cost", COST_COLUMNS, rows, COST_NOTE)
 
 
 def lost_tables(conversations: Iterable[Conversation]) -> Iterator[ReportTable]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from toolsearch import Catalog
 from toolsearch.layers import RecordedTurn
-from toolsearch_evals.inspection.costs import COST_COLUMNS, COST_NOTE, cost_rows, lost_tables, tool_tables
+from toolsearch_evals.inspection.costs import cost_tables, lost_tables, tool_tables
 from toolsearch_evals.inspection.traces import Conversation, Trace
 from toolsearch_evals.recording.journal_report import journal_report
 from toolsearch_evals.reports.report import Card, Column, Report, ReportTable, counted, shown
@@ -27,7 +27,7 @@ def inspect_report(trace: Trace, catalog: Catalog | None = None) -> Report:
     tables = (
         ReportTable("Queries that found nothing", _NOTHING_COLUMNS, nothing[:SHOWN], _nothing_note(nothing)),
         *[table for table in rest if not table.of_cases],
-        ReportTable("What the models cost", COST_COLUMNS, cost_rows(trace.conversations), COST_NOTE),
+        *cost_tables(trace.conversations),
         *lost_tables(trace.conversations),
         *tool_tables(trace.conversations),
         *[table for table in rest if table.of_cases],

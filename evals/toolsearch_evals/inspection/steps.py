@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -24,6 +26,7 @@ _NUMBERS = frozenset(
 _LISTS = frozenset("queries loaded already named verdicts led_to unloaded notices".split())
 _FLAGS = frozenset(["in_vain", "action"])
 _SAID = 200  # characters of what the user said, in the line of a turn
+_RANDOM = re.compile(r"(?=.*[a-f])[0-9a-f-]{8,64}", re.IGNORECASE)  # an id that a program made up, as uuid does
 _COUNTED = 100_000  # characters of a text whose tokens are counted
 _LARGE = 20_000  # characters of arguments, from which on only their beginning is looked at
 
@@ -42,6 +45,12 @@ class Words:
     def cut(self, text: str) -> str:
         """A text as people may see it."""
         return excerpt(text, self.characters, self.redact) if text else ""
+
+    def name(self, conversation: str) -> str:
+        """The id of a conversation as people may see it: one that says something of a person, as a digest."""
+        if _RANDOM.fullmatch(conversation) or self.redact(conversation) == conversation:
+            return excerpt(conversation, self.characters, str)
+        return hashlib.sha256(conversation.encode("utf-8", "replace")).hexdigest()[:12]
 
     def tokens(self, text: str) -> int:
         """The tokens of a text that a model reads; of a very long one by its beginning."""

@@ -257,11 +257,11 @@
 
   const longest = (turn) => Math.max(1, ...(turn ? turn.steps.map((step) => (step.input || 0) + (step.output || 0)) : []));
   const turnOf = (turn, others, open, most, side = "") => {
-    const said = turn.said || turn.steps.map((step) => list(step, "queries")[0] || step.tool || "").find(Boolean) || "(nothing was said)";
+    const said = turn.said || turn.steps.map((step) => list(step, "queries")[0] || step.tool || (step.word ? `${step.word}: ${step.text || ""}` : "")).find(Boolean) || "(nothing was said)";
     const made = make("details", "turn", make("summary", "", make("span", "said", side ? make("b", "side", side) : "", `${turn.turn}. ${said}`), make("span", "chips", ...sums(turn))));
     const fill = () => {
       if (made.children.length > 1) return;
-      const about = [time(turn.at), turn.seconds ? seconds(turn.seconds) : "", turn.mode ? `mode ${turn.mode}` : "", turn.user ? `for ${turn.user}` : "", turn.client ? `client ${turn.client}` : "", turn.ended || "not ended"].filter(Boolean).join(" · ");
+      const about = [time(turn.at), turn.seconds ? seconds(turn.seconds) : "", turn.mode ? `mode ${turn.mode}` : "", turn.user ? `for ${turn.user}` : "", turn.client ? `client ${turn.client}` : "", turn.ended || (turn.requests ? "not ended" : "")].filter(Boolean).join(" · ");
       made.append(make("p", "soft small", about));
       if (!turn.steps.length) made.append(make("p", "note", "Its steps have no room on this page: pass --conversation."));
       const steps = make("ol", "steps");

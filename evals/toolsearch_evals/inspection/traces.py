@@ -74,15 +74,15 @@ def read_trace(files: Sequence[Path], words: Words, only: Sequence[str] = ()) ->
     for found in read_recorded(files, trace.note_damage):
         name = found.conversation or "gateway"
         there[name] = None
-        if only and name not in only:
+        shown = words.name(name)
+        if only and not {name, shown} & {*only}:
             continue
         made = [*_turns(found, words, trace.note_damage)]
         turns = [turn for turn, _ in made if turn["steps"]]
         if not turns:
             continue
-        shown = words.cut(name)
         times[shown] += 1
-        shown = shown if times[shown] == 1 else f"{shown} ({times[shown]})"  # a redacted id may be that of several
+        shown = shown if times[shown] == 1 else f"{shown} ({times[shown]})"  # several files may have it
         recorded = [replace(of, conversation=shown) for _, of in made if of is not None and _is_sound(of, trace)]
         trace.conversations.append(Conversation(shown, found.file.name, _source(found), turns, recorded))
     if not trace.conversations:

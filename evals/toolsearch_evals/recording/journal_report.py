@@ -250,8 +250,8 @@ _SEARCH_COLUMNS = (
     Column("turn", "turn", "count"),
     Column("queries", "searched for"),
     Column("hits", "hits", "count"),
-    Column("loaded", "loaded"),
-    Column("called", "called then"),
+    Column("loaded", "loaded", is_result=True),
+    Column("called", "called then", is_result=True),
     Column("answer tokens", "tokens of the answer", "count"),
     Column("turn input", "input of the turn", "count"),
     Column("turn cached", "cached", "count"),
@@ -263,7 +263,7 @@ _QUERY_COLUMNS = (
     Column("hits", "hits", "number"),
     Column("in vain", "in vain", "count"),
     Column("led to a call", "led to a call", "count"),
-    Column("called", "called"),
+    Column("called", "called", is_result=True),
     Column("answer tokens", "tokens of the answer", "count"),
     Column("turn tokens", "tokens of the turn", "count"),
 )
@@ -273,8 +273,8 @@ _QUERY_NOTE = (
 _VAIN_COLUMNS = (
     Column("queries", "searched for"),
     Column("times", "times", "count"),
-    Column("called", "called after another search"),
-    Column("named", "named as nearest"),
+    Column("called", "called after another search", is_result=True),
+    Column("named", "named as nearest", is_result=True),
 )
 _UNCALLED_COLUMNS = (
     Column("tool", "tool"),

@@ -62,6 +62,22 @@ def test_a_long_text_is_cut_and_a_secret_is_not_cut_in_half() -> None:
     assert len(words.arguments({"note": "y" * 1_000_000})) < 100
 
 
+@pytest.mark.parametrize(
+    ("name", "shown"),
+    [
+        ("desk-8", "desk-8"),
+        ("ana/1", "ana/1"),
+        ("e4811081b", "e4811081b"),
+        ("123e4567-e89b-12d3-a456-426614174000", "123e4567-e89b-12d3-a456-426614174000"),
+        ("ann@example.org", "438c4c7afe60"),
+        ("4711081500", "a77949e7a532"),
+    ],
+)
+def test_the_id_of_a_conversation_is_shown_unless_it_says_something_of_a_person(name: str, shown: str) -> None:
+    assert Words().name(name) == shown
+    assert Words(redact=str).name(name) == name
+
+
 def test_a_long_query_is_cut_too(tmp_path: Path) -> None:
     with SqliteStore(tmp_path / "journals.db") as kept:
         play(kept, {"one": [("Find it.", [reply(query("find mail " * 500)), reply(text="Here.")], True)]})
