@@ -485,7 +485,7 @@ def test_another_configuration_that_is_served_already_is_named(home: Path) -> No
 def test_a_file_does_not_move_into_itself(home: Path) -> None:
     file = file_of(home, "cursor")
     file.write_text(FILES["cursor"], "utf-8")
-    code, said = run("cursor", "--yes", "--config", f"{home}/work/../.cursor/mcp.json")
+    code, said = run("cursor", "--yes", "--config", str(home / "work" / ".." / ".cursor" / "mcp.json"))
     assert (code, "to itself" in said) == (2, True)
     assert file.read_text("utf-8") == FILES["cursor"]
 
