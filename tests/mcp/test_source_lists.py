@@ -38,6 +38,7 @@ def servers() -> Iterator[Servers]:
         "new": entry("changing"),
         "old": legacy(entry("changing")),
         "silent": entry("changing", told="no"),
+        "quiet": {**entry("changing", told="no", after_lists=1), "toolsearch": {"refresh_seconds": 1}},
         "asks": entry("asking"),
         "asked": legacy(entry("asking")),
     }
@@ -121,6 +122,11 @@ def test_a_tool_that_comes_is_found_in_the_same_session_and_one_that_goes_is_not
     assert session.handle(ToolCall("5", f"{server}__remove", {"name": f"treasure{server}"})).ok
     assert until(lambda: f"{server}/treasure{server}" not in servers.catalog)
     assert not session.handle(ToolCall("6", f"{server}__treasure{server}", {})).ok
+
+
+def test_a_change_that_nobody_tells_is_found_without_a_call(servers: Servers) -> None:
+    """I: a server whose tools are stale for a day."""
+    assert until(lambda: "Before that, read" in servers.catalog["quiet/pay"].description)
 
 
 def test_a_storm_of_notifications_is_a_few_listings(servers: Servers, search: ToolSearch) -> None:

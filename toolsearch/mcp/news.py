@@ -39,18 +39,25 @@ log = logging.getLogger("toolsearch.mcp")
 
 SETTLE_SECONDS = 0.05  # after a notification, for others that come with it
 PAUSE_SECONDS = 0.5  # between two listings, however many notifications come
+REFRESH_SECONDS = 600.0  # between two listings of a server that tells nothing
 AGAIN_SECONDS = 5.0  # before a stream of events that broke is opened again
 
 
 class News:
-    """Notifications of one server. `tells` is whether one has come; `changed` asks for the tools to be read again."""
+    """Notifications of one server. `changed` asks for the tools to be read again.
+
+    `tells` is whether a change of the tools would be told: one was, or the server said so for a stream of events. The
+    tools of any other server are read again every so many seconds (`every`).
+    """
 
     def __init__(
         self,
         report: Callable[[Literal["resources", "prompts"]], None],
         pass_on: Callable[[ServerNotification], None] = lambda _: None,
+        every: float = REFRESH_SECONDS,
     ) -> None:
         self.tells = False
+        self._every = every
         self.changed = asyncio.Event()
         self._report, self._pass_on = report, pass_on
         self._others: set[Literal["resources", "prompts"]] = set()  # kinds that have changed and are not reported yet
@@ -91,6 +98,7 @@ class News:
         self.tells = False
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(self._refresh_when_changed, client, refresh)
+            tasks.start_soon(self._refresh_now_and_then)
             tasks.start_soon(self._report_others)
             if client.protocol_version in MODERN_PROTOCOL_VERSIONS:
                 tasks.start_soon(self._listen, client)
@@ -105,6 +113,12 @@ class News:
             self.changed.clear()
             await refresh(client)
             await asyncio.sleep(PAUSE_SECONDS)
+
+    async def _refresh_now_and_then(self) -> None:
+        while True:
+            await asyncio.sleep(self._every)
+            if not self.tells:
+                self.changed.set()
 
     async def _report_others(self) -> None:
         """Reports what else has changed: a storm of notifications is one change of each kind."""
@@ -124,6 +138,7 @@ class News:
                 async with client.listen(
                     tools_list_changed=True, prompts_list_changed=True, resources_list_changed=True
                 ) as events:
+                    self.tells = self.tells or bool(events.honored.tools_list_changed)
                     async for event in events:
                         self._take(event)
             except MCPError as error:

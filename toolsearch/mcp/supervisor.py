@@ -19,7 +19,7 @@ from toolsearch.mcp.config import ServerEntry
 from toolsearch.mcp.faults import CallFailed, ServerUnavailable, is_forgotten, is_lost, reason_of_failure
 from toolsearch.mcp.health import ServerHealth, State
 from toolsearch.mcp.links import IDLE_SECONDS, MOST_LINKS, Link, LinkKey, Links
-from toolsearch.mcp.news import News, roots_of
+from toolsearch.mcp.news import REFRESH_SECONDS, News, roots_of
 from toolsearch.mcp.oauth import NeedsLogin, auth_for, login_stamp
 from toolsearch.mcp.offers import NOTHING, Offer
 from toolsearch.mcp.processes import Groups
@@ -61,7 +61,11 @@ class Supervisor:
 
     def __init__(self, entry: ServerEntry, host: Host) -> None:
         self.entry, self._host = entry, host
-        self.news = News(lambda kind: host.report(entry.name, kind), lambda news: host.pass_on(entry.name, news))
+        self.news = News(
+            lambda kind: host.report(entry.name, kind),
+            lambda news: host.pass_on(entry.name, news),
+            max(0.1, entry.seconds("refresh_seconds", REFRESH_SECONDS)),
+        )
         self.offer = NOTHING  # what it said of itself when hands were shaken last
         self.client: Client | None = None  # of the server's own connection, while it is ready
         self.tools = ToolList(entry, host.catalog, lambda: host.report(entry.name, "tools"))
