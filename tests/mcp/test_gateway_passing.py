@@ -8,12 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import mcp_types as types
 import pytest
 from mcp.shared.exceptions import MCPError
 
-from tests.mcp.gateways import GENERATIONS, client_of, opened
-from tests.mcp.servers import over_http
+from tests.mcp.gateways import GENERATIONS, client_of, opened, text_of
+from tests.mcp.servers import entry, over_http
 
 Entry = dict[str, Any]
 DEAD: Entry = {"command": "no-such-command"}
@@ -95,5 +96,49 @@ def test_a_client_hears_of_a_resource_that_it_watches(
                     event: Any = await asyncio.wait_for(anext(aiter(events)), 10)
                     assert event.uri == "test://note"
             touching.cancel()
+
+    asyncio.run(play())
+
+
+def test_a_server_that_hangs_delays_no_list_and_no_unknown_name_for_long(everything: Entry, tmp_path: Path) -> None:
+    """Group D: 15 minutes, or 30 seconds, for one server that never answers. Here only a bounded wait, once."""
+
+    async def play() -> None:
+        servers = {"one": everything, "stuck": entry("stuck", at="initialize")}
+        settings = {"mode": "bridge", "search_seconds": 0.2}
+        async with (
+            opened(servers, tmp_path, wait=False, **settings) as gateway,
+            client_of(gateway, "legacy") as client,
+        ):
+            await gateway.servers.ready(20, ["one"])
+            with anyio.fail_after(5):
+                assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["one__weather"]
+                assert len((await client.list_resources()).resources) == 2
+                unknown = await client.call_tool("call_tool", {"name": "stuck__thing", "arguments": {}})
+                assert "'stuck' (it is still connecting)" in text_of(unknown)
+                found = await client.call_tool("search_tools", {"queries": ["select:stuck__thing"]})
+                assert "'stuck'" in text_of(found)
+
+    asyncio.run(play())
+
+
+def test_clients_hear_of_what_a_server_has_that_comes_late(tmp_path: Path) -> None:
+    async def play() -> None:
+        told: set[str] = set()
+        heard = asyncio.Event()
+
+        async def hear(message: object) -> None:
+            told.add(type(message).__name__)
+            if {"PromptListChangedNotification", "ResourceListChangedNotification"} <= told:
+                heard.set()
+
+        servers = {"late": entry("everything", slow_start=1)}
+        async with (
+            opened(servers, tmp_path, wait=False, search_seconds=0.0) as gateway,
+            client_of(gateway, "legacy", message_handler=hear) as client,
+        ):
+            assert (await client.list_prompts()).prompts == []
+            await asyncio.wait_for(heard.wait(), 20)
+            assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["late__weather"]
 
     asyncio.run(play())

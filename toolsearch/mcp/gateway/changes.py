@@ -91,12 +91,19 @@ class Changes:
                 if health is not None:
                     self._parts.log.event("server", server=server, state=health.state, reason=health.reason)
                     if health.is_ready:
-                        self._spawn(self._parts.passing.subscribe_again(server))
+                        self._spawn(self._welcome(server))
                 self._woken.set()
             case "resources" | "prompts":
                 self._spawn(self._tell_lists(kind))
             case _:
                 pass
+
+    async def _welcome(self, server: str) -> None:
+        """A server has come, perhaps once more: clients may have listed what it has before it was there."""
+        await self._parts.passing.subscribe_again(server)
+        for kind in ("resources", "prompts"):
+            if self._parts.servers.offer(server).has(kind):
+                await self._tell_lists(kind)
 
     async def _keep_in_step(self) -> None:
         while True:

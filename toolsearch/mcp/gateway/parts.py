@@ -53,7 +53,7 @@ class Parts:
         self.log = GatewayLog(chosen.log)
         self.searches = Searches(self.shown, chosen.index)
         self.conversations = Conversations(chosen.sessions, chosen.idle_seconds, chosen.result_tokens, self._forget)
-        self.passing = Passing(self.servers)
+        self.passing = Passing(self.servers, chosen.search_seconds)
         self.asking = AskingCalls()
         self.in_flight = InFlight()
         resolver = Resolver(self.servers, self.shown, chosen.search_seconds)

@@ -27,7 +27,7 @@ log = logging.getLogger("toolsearch.mcp")
 
 R = TypeVar("R", bound=BaseModel)
 MOST_PAGES = 200
-LIST_SECONDS = 20.0
+LIST_SECONDS = 10.0  # for the pages of one server: others do not wait longer for one that hangs
 MOST_URI = 2_000  # characters of an address that is compared with templates
 NOT_FOUND = -32002
 
@@ -48,8 +48,8 @@ class Passing:
     too, clients know it as `mcp+SERVER:ADDRESS`. A prompt has the name of its server before its own, as tools have.
     """
 
-    def __init__(self, servers: Servers) -> None:
-        self._servers = servers
+    def __init__(self, servers: Servers, wait_seconds: float) -> None:
+        self._servers, self._wait = servers, wait_seconds
         self._places = _Places()
         self._watched: defaultdict[str, Counter[str]] = defaultdict(Counter)  # by server: who wants to hear of what
 
@@ -103,6 +103,9 @@ class Passing:
         self, kind: str, request: type[types.PaginatedRequest[Any]], result: type[R]
     ) -> AsyncIterator[tuple[str, list[R]]]:
         """All pages of every server that offers this kind, in the order of the configuration."""
+        late = [name for name, each in self._servers.health().items() if each.state == "connecting"]
+        if late and self._wait > 0:
+            await self._servers.ready(self._wait, late)
         names = self._offering(kind)
         listed = await asyncio.gather(*(self._all_pages(name, request, result) for name in names))
         for name, pages in zip(names, listed, strict=True):
@@ -129,7 +132,9 @@ class Passing:
         return pages
 
     def _offering(self, kind: str) -> list[str]:
-        return [name for name in self._servers.names if self._servers.offer(name).has(kind)]
+        """The servers that have this kind of thing, and can be asked now."""
+        ready = [name for name, each in self._servers.health().items() if each.is_ready]
+        return [name for name in ready if self._servers.offer(name).has(kind)]
 
     @staticmethod
     def _address(server: str, address: str, places: dict[str, tuple[str, str]]) -> str:

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from time import monotonic
 
 from toolsearch import SetupError, StateError, Tool
 from toolsearch.mcp.gateway.descriptions import SEARCH
@@ -15,6 +16,7 @@ from toolsearch.mcp.servers import Servers
 __all__ = ["Resolver"]
 
 NEAR = 3
+RELIST_SECONDS, BETWEEN_SECONDS = 3.0, 1.0
 _CLIENTS = re.compile(r"mcp__.+?__(?=.+__)")
 LOOK_SECONDS = 5.0
 
@@ -24,6 +26,7 @@ class Resolver:
 
     def __init__(self, servers: Servers, shown: ShownTools, wait_seconds: float) -> None:
         self._servers, self._shown, self._wait = servers, shown, wait_seconds
+        self._relisted = float("-inf")
 
     async def tool(self, name: str) -> Tool | str:
         """The tool that is meant; or, for the model, why there is none.
@@ -82,11 +85,14 @@ class Resolver:
         return found[0] if len(found) == 1 else found
 
     async def _relist(self) -> None:
-        try:
-            await self._servers.refresh()
-        except (SetupError, StateError):
+        """Lists all servers again; not more often than now and then, and not as long as one that hangs would take."""
+        if monotonic() - self._relisted < BETWEEN_SECONDS:
             return
-        self._shown.refresh()
+        self._relisted = monotonic()
+        with suppress(SetupError, StateError, TimeoutError):
+            async with asyncio.timeout(RELIST_SECONDS):
+                await self._servers.refresh()
+        self._shown.keep_up()
 
     def _is_kept_back(self, name: str) -> bool:
         return name in self._shown.held_names or name in self._shown.denied_names
