@@ -104,10 +104,10 @@ class ShownTools:
         if self._seen != self._now():
             self.refresh()
 
-    def _now(self) -> tuple[int, tuple[tuple[str, str], ...]]:
+    def _now(self) -> tuple[object, ...]:
         """What `refresh` goes by, as far as it can be told quickly."""
         states = tuple((name, health.state) for name, health in self._source.health().items())
-        return self._source.catalog.version, states
+        return self._source.catalog.version, states, *self._source.catalog.missing.items()
 
     def refresh(self) -> bool:
         """Takes over what has changed at the servers, in the pins or in the policy; returns whether anything did."""
