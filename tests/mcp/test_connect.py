@@ -10,6 +10,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
+pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
+
 from toolsearch import SetupError
 from toolsearch.mcp.clients import CLIENTS, Place, Records, client_named, connection
 from toolsearch.mcp.clients.convert import converted, is_gateway
@@ -449,6 +451,24 @@ def test_what_vscode_asks_for_is_named(home: Path) -> None:
     code, said = run("vscode", "--yes")
     assert code == 0
     assert "'gh-token' (A token): set the environment variable GH_TOKEN" in said
+
+
+def test_a_server_that_may_ask_for_a_login_is_named_with_the_command(home: Path) -> None:
+    entries = {
+        "notes": {"url": "https://x.example"},
+        "fixed": {"url": "https://y.example", "headers": {"authorization": "t"}},
+    }
+    file_of(home, "cursor").write_text(json.dumps({"mcpServers": entries}), "utf-8")
+    code, said = run("cursor", "--yes")
+    assert (code, "toolsearch login notes" in said, "login fixed" in said) == (0, True, False)
+
+
+def test_secrets_that_move_within_a_project_are_named(home: Path) -> None:
+    (home / "work" / ".cursor").mkdir()
+    file = home / "work" / ".cursor" / "mcp.json"
+    file.write_text(FILES["cursor"], "utf-8")
+    assert "keep it out of version control" in run("cursor", "--project", "--yes")[1]
+    assert "version control" not in run("cursor", "--project", "--undo")[1]
 
 
 def test_the_servers_of_a_project_start_in_its_folder(home: Path) -> None:

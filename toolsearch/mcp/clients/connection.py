@@ -11,7 +11,7 @@ from toolsearch import SetupError
 from toolsearch.mcp.clients import json_edit
 from toolsearch.mcp.clients.convert import Converted, converted, is_gateway
 from toolsearch.mcp.clients.jsonc import parse
-from toolsearch.mcp.clients.preview import difference
+from toolsearch.mcp.clients.preview import difference, without_secrets
 from toolsearch.mcp.clients.table import App
 
 __all__ = ["Connection", "connection", "gateway_entry", "read_text"]
@@ -94,6 +94,8 @@ def connection(
         if name not in gates
     }
     moved, added, notes = _merged(found, ours, app)
+    if project is not None and without_secrets(json.dumps(added), "json") != json.dumps(added):
+        notes.append(f"{config} has secrets: keep it out of version control")
     stays = {name: each.notes[0] for name, each in found.items() if each.entry is None}
     entry_name = NAME if NAME not in stays else f"{NAME}-gateway"
     rooted = "${ROOT}" in json.dumps(added)
@@ -143,6 +145,12 @@ def _inputs(app: App, text: str, file: Path) -> dict[str, str]:
     return {str(each.get("id")): str(each.get("description", "")) for each in found}
 
 
+def _may_ask_for_a_login(entry: Mapping[str, object]) -> bool:
+    headers = entry.get("headers")
+    names = [str(name).lower() for name in headers] if isinstance(headers, Mapping) else []
+    return bool(entry.get("url")) and "authorization" not in names
+
+
 def _merged(
     found: Mapping[str, Converted], ours: Mapping[str, object], app: App
 ) -> tuple[dict[str, str], dict[str, object], list[str]]:
@@ -161,4 +169,8 @@ def _merged(
         if name not in ours:
             added[name] = each.entry
         notes += [f"{theirs}: {note}" for note in each.notes]
+        if _may_ask_for_a_login(each.entry):
+            notes.append(
+                f"{theirs}: a login that the client has stays there; if it asks for one, toolsearch login {name}"
+            )
     return moved, added, notes

@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Iterable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from toolsearch import SetupError
+from toolsearch import MissingExtra, SetupError
 from toolsearch.mcp.clients import CLIENTS, App, Changed, Place, Records, client_named, connection, gateway_entry
 from toolsearch.mcp.clients.toml_edit import table_lines
 from toolsearch.support.private_files import config_folder
@@ -77,6 +78,8 @@ def _connect(app: App, theirs: Path, ours: Path, *, yes: bool) -> None:
         for name, why in change.stays.items():
             _say(f"  {name} stays: {why}")
         return
+    if find_spec("mcp") is None:  # the entry would start nothing
+        raise MissingExtra("the gateway", "mcp", "mcp")
     _show(change.lines())
     if not yes:
         _ask()
