@@ -1,8 +1,12 @@
 """What a gateway over HTTP keeps for a client ends with it: also when it only says goodbye, or never had a session."""
 
 import asyncio
+import json
+import os
 import secrets
+import signal
 import socket
+import subprocess
 import sys
 from pathlib import Path
 
@@ -13,7 +17,7 @@ pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 from mcp import Client
 
 from tests.mcp.servers import entry, processes_with
-from tests.torture.gateway import started, text_of, until
+from tests.torture.gateway import SERVE, started, text_of, until
 from toolsearch.mcp.gateway.http import listen
 
 
@@ -42,6 +46,27 @@ def test_a_process_of_a_client_ends_when_the_client_leaves_or_after_a_call_witho
     with started(tmp_path, {"mcpServers": {"shop": server}}) as (_, url):
         asyncio.run(visits(url))
     assert asyncio.run(until(lambda: not processes_with(marker), 20))
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks for processes in /proc")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
+@pytest.mark.parametrize("http", [False, True], ids=["stdio", "http"])
+def test_a_signal_ends_the_gateway_and_its_servers_in_peace(tmp_path: Path, http: bool, number: signal.Signals) -> None:
+    """A: Ctrl-C ends it also while the SDK waits for stdin, and nothing is left for the watch to end."""
+    marker = f"signals{secrets.token_hex(4)}"
+    config = tmp_path / "mcp.json"
+    config.write_text(json.dumps({"mcpServers": {"shop": entry("quick", name="shop", marker=marker)}}), "utf-8")
+    folders = {"XDG_CACHE_HOME": str(tmp_path), "XDG_STATE_HOME": str(tmp_path)}
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE, str(config), *(["--http", "--port", "0"] if http else [])],
+        env={**os.environ, **folders}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as gateway:  # fmt: skip
+        assert asyncio.run(until((tmp_path / "toolsearch").exists, 60)), "nothing was kept of its server"
+        gateway.send_signal(number)
+        assert gateway.wait(60) == 128 + number
+        assert processes_with(marker) == []
+        assert gateway.stderr is not None
+        assert "Traceback" not in gateway.stderr.read().decode()
 
 
 def test_answers_over_http_are_sent_at_once() -> None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Annotated, cast
+from typing import Annotated, Any, cast
 
 import typer
 
@@ -52,12 +54,14 @@ def serve(  # noqa: PLR0917  # typer takes each as an option
     try:
         token = _token(token_file)
         where = (host, port, token, tuple(origin or ())) if http else None
-        asyncio.run(_serve([*configs], root, settings, where))
+        code = asyncio.run(_serve([*configs], root, settings, where))
     except SetupError as error:
         typer.echo(redacted(str(error)), err=True)
         raise typer.Exit(2) from None
     except KeyboardInterrupt:
         raise typer.Exit(130) from None
+    if code:
+        raise typer.Exit(code)
 
 
 async def _serve(
@@ -65,14 +69,21 @@ async def _serve(
     root: Path | None,
     settings: dict[str, object],
     where: tuple[str, int, str, tuple[str, ...]] | None,
-) -> None:
+) -> int:
+    """Serves until the client leaves or a signal comes; returns the exit code."""
     from toolsearch.mcp.gateway import Gateway
 
     gateway = Gateway(*configs, root=root, **settings)  # type: ignore[arg-type]
+    code = _code_of_signals()
     if where is None:
         async with gateway:
-            await gateway.serve_stdio()
-        return
+            serving = asyncio.ensure_future(gateway.serve_stdio())
+            first: set[asyncio.Future[Any]] = {serving, code}
+            await asyncio.wait(first, return_when=asyncio.FIRST_COMPLETED)
+        if code.done():
+            os._exit(code.result())  # a thread of the SDK waits for the next line of stdin, and nothing else ends it
+        serving.result()
+        return 0
     from toolsearch.mcp.gateway.http import http_app, listen, serve_http
 
     host, port, token, origins = where
@@ -82,7 +93,23 @@ async def _serve(
             address = cast("tuple[str, int]", listening.getsockname()[:2])
             shown = f"[{address[0]}]" if ":" in address[0] else address[0]
             typer.echo(f"Serving http://{shown}:{address[1]}/mcp", err=True)
-            await serve_http(app, listening)
+            await serve_http(app, listening)  # it hears signals, too, and ends
+    return code.result() if code.done() else 0
+
+
+def _code_of_signals() -> asyncio.Future[int]:
+    """The exit code, once Ctrl-C or SIGTERM has come: it ends nothing by itself, so that the servers end in peace."""
+    loop = asyncio.get_running_loop()
+    code: asyncio.Future[int] = loop.create_future()
+
+    def end(number: int) -> None:
+        if not code.done():
+            code.set_result(128 + number)
+
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError, RuntimeError, ValueError):  # on Windows, and in another thread
+            loop.add_signal_handler(number, end, number)
+    return code
 
 
 def _token(file: Path | None) -> str:
