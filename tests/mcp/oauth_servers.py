@@ -54,6 +54,7 @@ class AuthorizationServer:
     registers: bool = True
     wants_localhost: bool = False
     refuses: str = ""
+    other_issuer: str = ""  # what it says in its answer of who it is
     fails: int | None = None
     method: str = "none"  # how clients prove themselves
     answers_as: bytes | None = None
@@ -64,6 +65,7 @@ class AuthorizationServer:
     refresh: dict[str, Grant] = field(default_factory=dict)
     access: dict[str, tuple[Grant, float]] = field(default_factory=dict)
     ended: set[str] = field(default_factory=set)
+    proofs: list[str] = field(default_factory=list)
 
     def app(self) -> Starlette:
         return Starlette(
@@ -109,7 +111,7 @@ class AuthorizationServer:
         client = self.clients.get(asked["client_id"])
         if client is None or asked["redirect_uri"] not in client["redirect_uris"]:
             return JSONResponse({"error": "invalid_client"}, status_code=400)
-        back: dict[str, str] = {"state": asked["state"], "iss": self.issuer}
+        back: dict[str, str] = {"state": asked["state"], "iss": self.other_issuer or self.issuer}
         if self.refuses:
             back |= {"error": self.refuses, "error_description": "the person said no"}
         else:
@@ -135,6 +137,7 @@ class AuthorizationServer:
             grant = self.codes.pop(str(form["code"]), None)
             digest = hashlib.sha256(str(form.get("code_verifier", "")).encode()).digest()
             proof = base64.urlsafe_b64encode(digest).decode().rstrip("=")
+            self.proofs.append(proof)
             if grant is None or proof != grant.challenge or form["redirect_uri"] != grant.redirect:
                 return JSONResponse({"error": "invalid_grant"}, status_code=400)
             grant.family = secrets.token_hex(4)

@@ -164,6 +164,21 @@ def test_an_answer_that_nobody_asked_for_is_turned_away_and_the_login_goes_on(
     assert protected.authorization.counts["authorization_code"] == 1
 
 
+def test_an_answer_of_another_authorization_server_is_refused(protected: Protected, store: LoginStore) -> None:
+    """RFC 9207: a code of one server must not go to another."""
+    protected.authorization.other_issuer = "https://elsewhere.example"
+    with pytest.raises(SetupError, match="failed"):
+        login(protected, store)
+    assert protected.authorization.counts["authorization_code"] == 0
+    assert list(store) == []
+
+
+def test_each_login_proves_that_it_asked_for_its_code(protected: Protected, store: LoginStore) -> None:
+    login(protected, store)
+    login(protected, store)
+    assert len({*protected.authorization.proofs}) == 2
+
+
 def test_nobody_answers(protected: Protected, store: LoginStore) -> None:
     with pytest.raises(SetupError, match="toolsearch login notes again"):
         asyncio.run(log_in("notes", protected.url, lambda *_: None, store=store, seconds=0.3))
