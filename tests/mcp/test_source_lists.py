@@ -3,12 +3,13 @@
 import asyncio
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
 pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 
-from tests.mcp.servers import entry
+from tests.mcp.servers import entry, over_http
 from toolsearch import Agent, ToolCall, ToolSearch
 from toolsearch.mcp import Servers
 from toolsearch.mcp.questions import Question
@@ -30,17 +31,21 @@ questions: list[Question] = []
 
 
 @pytest.fixture(scope="module")
-def servers() -> Iterator[Servers]:
-    kinds = ("good", "repeated", "empty", "null", "failing")
-    config = {kind: entry("raw", pages=kind) for kind in kinds}
-    config |= {
+def asking() -> Iterator[dict[str, Any]]:
+    """One process that asks the user, in both generations."""
+    with over_http("asking") as web:
+        yield {"asks": web, "asked": legacy(web)}
+
+
+@pytest.fixture(scope="module")
+def servers(asking: dict[str, Any]) -> Iterator[Servers]:
+    config = {kind: entry("raw", pages=kind) for kind in ("good", "repeated", "empty", "null", "failing")}
+    config |= asking | {
         "bad": entry("raw", bad="all"),
         "new": entry("changing"),
         "old": legacy(entry("changing")),
         "silent": entry("changing", told="no"),
         "quiet": {**entry("changing", told="no", after_lists=1), "toolsearch": {"refresh_seconds": 1}},
-        "asks": entry("asking"),
-        "asked": legacy(entry("asking")),
     }
     with Servers(config, connect_seconds=20, ask=asked) as started:
         yield started
@@ -154,11 +159,10 @@ def test_what_a_server_asks_of_the_user_is_asked(servers: Servers, search: ToolS
     assert unanswered.content.startswith("not deleted: the user said cancel")
 
 
-def test_where_nobody_can_be_asked_the_call_says_so() -> None:
-    config = {"asks": entry("asking"), "asked": legacy(entry("asking"))}
-    with Servers(config) as servers:
+def test_where_nobody_can_be_asked_the_call_says_so(asking: dict[str, Any]) -> None:
+    with Servers(asking) as servers:
         search = ToolSearch(servers.catalog, run=servers.run, index="keyword", not_loaded="run")
-        for server in config:
+        for server in asking:
             result = search.session().handle(ToolCall("1", f"{server}__delete", {"name": "a.txt"}))
             assert result.status == "failed"
             assert "nobody can be asked here. Do not call it again for this" in result.content

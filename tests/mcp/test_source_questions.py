@@ -6,7 +6,7 @@ import pytest
 
 pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 
-from tests.mcp.servers import entry
+from tests.mcp.servers import over_http
 from toolsearch import Agent, Answer, Approve, Deny, Finished, Paused, ToolSearch
 from toolsearch.layers import tool_questions
 from toolsearch.mcp import Servers
@@ -18,9 +18,10 @@ GENERATIONS = pytest.mark.parametrize("server", ["new", "old"])
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[Servers]:
-    config = {"new": entry("asking"), "old": {**entry("asking"), "toolsearch": {"protocol": "legacy"}}}
-    with Servers(config, can_ask=True) as started:
-        yield started
+    with over_http("asking") as web:
+        config = {"new": web, "old": {**web, "toolsearch": {"protocol": "legacy"}}}
+        with Servers(config, can_ask=True) as started:
+            yield started
 
 
 class Run:

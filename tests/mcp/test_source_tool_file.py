@@ -1,10 +1,8 @@
 """`mcp.json` as a value of `--tools`: its servers are started and asked, in every command."""
 
 import json
-import os
 import subprocess
 import sys
-from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
@@ -15,23 +13,11 @@ from tests.mcp.servers import entry
 from toolsearch import Catalog, SetupError
 from toolsearch.mcp.tool_file import add_servers
 
-GROUP = "toolsearch.tool_files"
-
 
 def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """The command in a process of its own; an installation that is older than the entry point gets it beside."""
-    environment = dict(os.environ)
-    if not entry_points(group=GROUP):
-        beside = folder / "beside" / "beside-1.dist-info"
-        beside.mkdir(parents=True, exist_ok=True)
-        (beside / "METADATA").write_text("Name: beside\nVersion: 1\n", "utf-8")
-        (beside / "entry_points.txt").write_text(
-            f"[{GROUP}]\nmcpServers = toolsearch.mcp.tool_file:add_servers\n", "utf-8"
-        )
-        environment["PYTHONPATH"] = os.pathsep.join([str(beside.parent), environment.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, "-m", "toolsearch", *arguments],
-        cwd=folder, env=environment, check=False, capture_output=True, encoding="utf-8",
+        cwd=folder, check=False, capture_output=True, encoding="utf-8",
     )  # fmt: skip
 
 
