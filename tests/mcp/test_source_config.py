@@ -1,6 +1,8 @@
 """`mcp.json` as clients write it: variables, folders, transports, options, secrets, and entries that cannot work."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -161,3 +163,16 @@ def test_a_disabled_server_is_known_and_not_started() -> None:
     assert entry_of({"command": "x", "disabled": True}).disabled
     assert entry_of({"command": "x", "enabled": False}).disabled
     assert not entry_of({"command": "x"}).disabled
+
+
+@pytest.mark.parametrize("package", ["mcp", "mcp_types", "anyio", "httpx2"])
+def test_without_the_sdk_the_error_has_the_install_line_and_a_configuration_is_still_read(package: str) -> None:
+    program = (
+        f"import sys; sys.modules[{package!r}] = None\n"
+        "from toolsearch.mcp import read_config\n"
+        "print(*read_config({'one': {'command': 'x'}}).servers)\n"
+        "from toolsearch.mcp import Servers"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["one"]
+    assert "needs the package 'mcp'. Install it with: pip install 'toolsearch-kit[mcp]'" in done.stderr
