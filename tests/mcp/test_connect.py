@@ -471,6 +471,23 @@ def test_secrets_that_move_within_a_project_are_named(home: Path) -> None:
     assert "version control" not in run("cursor", "--project", "--undo")[1]
 
 
+@pytest.mark.parametrize(
+    ("settings", "on"),
+    [
+        ({"mcp": {"allowed": ["a"]}}, ["a"]),
+        ({"mcp": {"excluded": ["a"]}}, ["b"]),
+        ({"allowMCPServers": ["a", "b", "toolsearch"], "excludeMCPServers": ["b"]}, ["a"]),
+    ],
+)
+def test_what_gemini_does_not_start_is_not_switched_on(home: Path, settings: dict[str, object], on: list[str]) -> None:
+    servers = {"a": {"command": "a"}, "b": {"command": "b"}}
+    file_of(home, "gemini").write_text(json.dumps({**settings, "mcpServers": servers}), "utf-8")
+    code, said = run("gemini", "--yes")
+    assert (code, "add 'toolsearch' to it" in said) == (0, settings == {"mcp": {"allowed": ["a"]}})
+    ours = json.loads((home / ".config" / "toolsearch" / "mcp.json").read_text("utf-8"))["mcpServers"]
+    assert [name for name, entry in ours.items() if not entry.get("disabled")] == on
+
+
 def test_the_servers_of_a_project_start_in_its_folder(home: Path) -> None:
     folder = home / "work" / ".cursor"
     folder.mkdir()

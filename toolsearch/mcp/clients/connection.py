@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,13 +87,16 @@ def connection(
     gates = [name for name, entry in theirs.items() if is_gateway(entry)]
     for name in gates:
         _require_same(name, theirs[name], config, file)
-    inputs = _inputs(app, before or "", file)
+    settings = _settings(app, before or "", file)
+    off = _switched_off(settings, theirs)
     found = {
-        name: converted(app, entry, project=project, inputs=inputs, platform=platform)
+        name: converted(app, entry, project=project, inputs=_inputs(settings), platform=platform)
         for name, entry in theirs.items()
         if name not in gates
     }
+    found = {name: each.switched_off() if name in off else each for name, each in found.items()}
     moved, added, notes = _merged(found, ours, app)
+    notes += _named_servers(settings, moved)
     if project is not None and without_secrets(json.dumps(added), "json") != json.dumps(added):
         notes.append(f"{config} has secrets: keep it out of version control")
     stays = {name: each.notes[0] for name, each in found.items() if each.entry is None}
@@ -135,14 +138,41 @@ def _require_same(name: str, entry: object, config: Path, file: Path) -> None:
         )
 
 
-def _inputs(app: App, text: str, file: Path) -> dict[str, str]:
-    """What VS Code asks for, by id."""
-    if app.name != "vscode" or not text.strip():
+def _settings(app: App, text: str, file: Path) -> Mapping[str, object]:
+    """What else stands in a client's file and concerns its servers: inputs of VS Code, lists of Gemini CLI."""
+    if app.name not in ("vscode", "gemini") or not text.strip("\ufeff \t\r\n"):
         return {}
     root = parse(text, _name(file)).value
-    inputs = root.get("inputs") if isinstance(root, dict) else None
+    return root if isinstance(root, dict) else {}
+
+
+def _inputs(settings: Mapping[str, object]) -> dict[str, str]:
+    """What VS Code asks for, by id."""
+    inputs = settings.get("inputs")
     found = [each for each in inputs if isinstance(each, dict)] if isinstance(inputs, list) else []
     return {str(each.get("id")): str(each.get("description", "")) for each in found}
+
+
+def _lists(settings: Mapping[str, object]) -> tuple[list[object] | None, list[object]]:
+    """The only servers that Gemini CLI starts, None for all; and those that it does not start."""
+    own = settings.get("mcp")
+    own = own if isinstance(own, Mapping) else {}
+    allowed = own.get("allowed", settings.get("allowMCPServers"))
+    excluded = own.get("excluded", settings.get("excludeMCPServers"))
+    return allowed if isinstance(allowed, list) else None, excluded if isinstance(excluded, list) else []
+
+
+def _switched_off(settings: Mapping[str, object], names: Iterable[str]) -> set[str]:
+    """The servers that the client does not start now: moving them does not switch them on."""
+    allowed, excluded = _lists(settings)
+    return {name for name in names if name in excluded or (allowed is not None and name not in allowed)}
+
+
+def _named_servers(settings: Mapping[str, object], moved: Mapping[str, str]) -> list[str]:
+    allowed, _ = _lists(settings)
+    if allowed is None or NAME in allowed or not moved:
+        return []
+    return [f"the client starts only the servers that 'allowed' names: add {NAME!r} to it"]
 
 
 def _may_ask_for_a_login(entry: Mapping[str, object]) -> bool:

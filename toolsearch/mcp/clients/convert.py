@@ -25,6 +25,10 @@ class Converted:
     entry: dict[str, object] | None
     notes: tuple[str, ...] = ()
 
+    def switched_off(self) -> Converted:
+        """The same server, which is not started."""
+        return self if self.entry is None else Converted({**self.entry, "disabled": True}, self.notes)
+
 
 class _Stays(Exception):
     """The server cannot be moved, and why."""
