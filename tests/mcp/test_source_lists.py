@@ -41,6 +41,7 @@ def asking() -> Iterator[dict[str, Any]]:
 def servers(asking: dict[str, Any]) -> Iterator[Servers]:
     config = {kind: entry("raw", pages=kind) for kind in ("good", "repeated", "empty", "null", "failing")}
     config |= asking | {
+        "later": entry("raw", pages="good", fail_after=1),
         "bad": entry("raw", bad="all"),
         "new": entry("changing"),
         "old": legacy(entry("changing")),
@@ -95,6 +96,16 @@ def test_a_list_that_breaks_off_is_none(servers: Servers) -> None:
     assert until(lambda: servers.health()["failing"].state == "failed")
     assert names_of(servers, "failing") == []
     assert "failing" in servers.catalog.missing
+
+
+def test_a_later_list_that_breaks_off_changes_nothing(servers: Servers, caplog: pytest.LogCaptureFixture) -> None:
+    """D05: the tools, and the connection, stay as they were."""
+    assert names_of(servers, "later") == PAGED
+    asyncio.run(servers.refresh("later"))
+    assert "server 'later': its tools could not be listed again, and stay as they were" in caplog.text
+    assert names_of(servers, "later") == PAGED
+    assert servers.health()["later"].state == "ready"
+    assert asyncio.run(servers.call("later", "page_2_b")).content[0].text.startswith("page_2_b")
 
 
 def test_one_unreadable_tool_costs_that_tool(servers: Servers, search: ToolSearch) -> None:

@@ -66,8 +66,10 @@ def main() -> None:
     parser.add_argument("--pages", choices=KINDS, default="one", help="how the list of tools goes on")
     parser.add_argument("--bad", choices=[*BAD, "all"], help="a tool that cannot be read, among the good ones")
     parser.add_argument("--noise", choices=["text", "flood", "utf8", "long", "json", "answers"])
+    parser.add_argument("--fail-after", type=int, default=0, help="fails in the middle of every list after so many")
     parser.add_argument("--marker", default="")
     chosen = parser.parse_args()
+    lists: list[None] = []  # one for each that was begun
 
     def answer(method: str, params: dict[str, Any]) -> dict[str, Any]:
         if chosen.noise:
@@ -77,7 +79,10 @@ def main() -> None:
         if method == "ping":
             return {}
         if method == "tools/list":
-            listed = page(chosen.pages, params.get("cursor"))
+            cursor = params.get("cursor")
+            lists.extend([cursor] * (cursor is None))
+            breaks_off = chosen.fail_after and len(lists) > chosen.fail_after
+            listed = page("failing" if breaks_off else chosen.pages, cursor)
             if chosen.bad:
                 bad = list(BAD.values()) if chosen.bad == "all" else [BAD[chosen.bad]]
                 listed["tools"][1:1] = bad
