@@ -13,6 +13,7 @@ from rich.text import Text
 from toolsearch import SetupError, Tool
 from toolsearch.mcp.config import read_config
 from toolsearch.mcp.guards.configured import pins_of
+from toolsearch.mcp.guards.definitions import said_by
 from toolsearch.mcp.guards.reviewing import review, review_as_json, review_lines
 
 __all__ = ["pin"]
@@ -74,7 +75,7 @@ def pin(
 
 
 def _offered(configs: list[str], seconds: float) -> tuple[list[Tool], dict[str, str]]:
-    """The tools of all servers, and why some gave none."""
+    """The tools of all servers, and what each says of its use; and why some gave none."""
     from toolsearch.mcp import Servers  # which imports the SDK: every other command would wait for that
 
     servers = Servers(*configs, connect_seconds=seconds).start()
@@ -82,6 +83,11 @@ def _offered(configs: list[str], seconds: float) -> tuple[list[Tool], dict[str, 
         unreachable = {
             name: health.reason or health.state for name, health in servers.health().items() if health.state != "ready"
         }
-        return [tool for tool in servers.catalog if tool.server not in unreachable], unreachable
+        there = [name for name in servers.names if name not in unreachable]
+        tools = [tool for tool in servers.catalog if tool.server in there]
+        return [
+            *tools,
+            *(said_by(name, text) for name in there if (text := servers.offer(name).instructions)),
+        ], unreachable
     finally:
         servers.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -23,10 +24,12 @@ from toolsearch.mcp.gateway.settings import GatewaySettings
 from toolsearch.mcp.gateway.shown_tools import Definition, ShownTools, Source
 from toolsearch.mcp.gateway.spans import Spans
 from toolsearch.mcp.gateway.tool_calls import ToolCalls
-from toolsearch.mcp.guards import Pins, Policy
+from toolsearch.mcp.guards import Pins, Policy, said_by
 from toolsearch.mcp.servers import Servers
 
 __all__ = ["Parts"]
+
+log = logging.getLogger("toolsearch.mcp")
 
 
 class Parts:
@@ -100,7 +103,17 @@ class Parts:
         """What each server says of its use: now, or in the run before."""
         saved = self._saved.of(self.servers.config) if self._saved is not None else {}
         said = ((name, self.servers.offer(name).instructions) for name in self.servers.names)
-        return [(name, told or str(saved.get(name, {}).get("instructions") or "")) for name, told in said]
+        texts = [(name, told or str(saved.get(name, {}).get("instructions") or "")) for name, told in said]
+        return [(name, self._approved(name, text)) for name, text in texts if text]
+
+    def _approved(self, server: str, text: str) -> str:
+        """What a server says of its use, cleaned; or, where that was not approved, the way to do so."""
+        said = said_by(server, text)
+        held = self.shown.pins.check(said) if self.shown.pins is not None else None
+        if held is None:
+            return said.description
+        log.warning("the instructions of the server %r changed and are held back: %s", server, held.command)
+        return f"(What it says was not approved by a person yet, who can do so with: {held.command})"
 
     def keep(self, server: str) -> None:
         """Keeps what a server has listed for the next start."""

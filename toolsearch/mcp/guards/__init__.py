@@ -11,6 +11,7 @@ arguments     the arguments of a call, be they an object or its JSON text
 """
 
 from toolsearch.mcp.guards.arguments import UnreadableArguments, read_arguments
+from toolsearch.mcp.guards.definitions import said_by
 from toolsearch.mcp.guards.pins import Held, Pins
 from toolsearch.mcp.guards.policy import Policy, Verdict
 from toolsearch.mcp.guards.result_pages import FETCH_RESULT, ResultPages
@@ -24,4 +25,5 @@ __all__ = [
     "UnreadableArguments",
     "Verdict",
     "read_arguments",
+    "said_by",
 ]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Any, TypeAlias
 
-from toolsearch import Tool
+from toolsearch import Tool, tool
 from toolsearch.support.redaction import visible
 from toolsearch.support.text import counted, plain_json
 
-__all__ = ["Pinned", "changed_parts", "differences", "pinned_definition"]
+__all__ = ["Pinned", "changed_parts", "differences", "pinned_definition", "said_by"]
 
 Pinned: TypeAlias = Mapping[str, Any]
 
@@ -26,30 +27,40 @@ _LINE = 160  # characters
 _SENTENCE = re.compile(r"(?<=[.!?;]) +|\n")
 
 
-def pinned_definition(tool: Tool) -> dict[str, Any]:
+def pinned_definition(of: Tool) -> dict[str, Any]:
     """Everything of a definition that a model or a policy sees: what `Tool.digest` covers, without what is empty."""
     # A mark that is not set says nothing, so that pins outlive a version of toolsearch that has more of them.
     marks = {
         name: value
-        for name, value in tool.marks.to_options().items()
+        for name, value in of.marks.to_options().items()
         if value is not False or name in ("alone", "repeatable")
     }
     parts: dict[str, object] = {
-        "name": tool.name,
-        "server": tool.server,
-        "title": tool.title,
-        "description": tool.description,
-        "inputSchema": tool.input_schema,
-        "outputSchema": tool.output_schema,
-        "annotations": tool.annotations,
-        "options": {**marks, "roles": sorted(tool.roles)} if tool.roles else marks,
-        "category": tool.category,
-        "tags": tool.tags,
-        "examples": tool.examples,
-        "version": tool.version,
+        "name": of.name,
+        "server": of.server,
+        "title": of.title,
+        "description": of.description,
+        "inputSchema": of.input_schema,
+        "outputSchema": of.output_schema,
+        "annotations": of.annotations,
+        "options": {**marks, "roles": sorted(of.roles)} if of.roles else marks,
+        "category": of.category,
+        "tags": of.tags,
+        "examples": of.examples,
+        "version": of.version,
     }
     pinned: dict[str, Any] = plain_json({name: value for name, value in parts.items() if value})
     return pinned
+
+
+def said_by(server: str, text: str) -> Tool:
+    """The instructions of a server, which a client may put before its model, as something that can be pinned.
+
+    The id is the name of the server alone, which no tool of a server has. What a person would not see is removed.
+    """
+    schema = {"type": "object", "properties": {}}
+    made = tool({"name": "instructions", "description": text, "inputSchema": schema}, server=server)
+    return replace(made, id=made.id.rpartition("/")[0])
 
 
 def changed_parts(old: Pinned, new: Pinned) -> tuple[str, ...]:
