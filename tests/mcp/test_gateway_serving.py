@@ -231,14 +231,8 @@ def test_a_person_is_asked_over_http_too(generation: str, tmp_path: Path) -> Non
             ):
                 done = await through(client, "call_action", "ask__delete", name="it")
                 assert text_of(done) == "deleted it"
-<<<<<<< Updated upstream
-                assert person.asked[0] == 'Run ask/delete with {"name": "it"}?'
-                assert person.asked[1].endswith("Delete it?")
-                assert len(person.asked) == 2
-=======
                 own = "The server 'ask' asks, while ask/delete runs: Delete it?"
                 assert person.asked == ['Run ask/delete with {"name": "it"}?', own]
->>>>>>> Stashed changes
 
     asyncio.run(play())
 
