@@ -20,6 +20,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from tests.mcp.gateways import GENERATIONS, Person, client_of, opened, text_of, through
 from tests.mcp.servers import entry, over_http
 from toolsearch.mcp.gateway.asking import AskingCalls
+from toolsearch.mcp.gateway.spans import exporting
 
 every_generation = pytest.mark.parametrize("generation", GENERATIONS)
 Entry = dict[str, Any]
@@ -197,6 +198,7 @@ def test_searches_and_calls_are_spans_without_their_arguments(
         ):
             await client.call_tool("search_tools", {"queries": ["a secret word"]})
             await through(client, "call_tool", "every__echo", text="a secret word")
+            await through(client, "call_tool", "every__fail")
 
     asyncio.run(play())
     spans = {span.name: dict(span.attributes or {}) for span in exporter.get_finished_spans()}
@@ -204,4 +206,17 @@ def test_searches_and_calls_are_spans_without_their_arguments(
         "gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "every__echo", "toolsearch.mcp.server": "every",
     }  # fmt: skip
     assert "search search_tools" in spans
+    assert spans["execute_tool every__fail"]["error.type"] == "tool_error"
     assert "a secret word" not in json.dumps(list(spans.values()), default=str)
+
+
+def test_spans_are_exported_where_the_environment_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    assert exporting({}) is None
+    assert exporting({"OTEL_TRACES_EXPORTER": "none", "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:4318"}) is None
+    assert caplog.records == []
+    assert exporting({"OTEL_TRACES_EXPORTER": "no-such-exporter"}) is None
+    assert "there is no exporter 'no-such-exporter'; pip install opentelemetry-sdk" in caplog.text
+    provider = exporting({"OTEL_TRACES_EXPORTER": "console", "OTEL_SERVICE_NAME": "mine"})
+    assert provider is not None
+    assert provider.resource.attributes["service.name"] == "mine"
+    provider.shutdown()

@@ -71,8 +71,13 @@ async def _serve(
     where: tuple[str, int, str, tuple[str, ...]] | None,
 ) -> int:
     """Serves until the client leaves or a signal comes; returns the exit code."""
-    from toolsearch.mcp.gateway import Gateway
+    from opentelemetry import trace
 
+    from toolsearch.mcp.gateway import Gateway
+    from toolsearch.mcp.gateway.spans import exporting
+
+    if (provider := exporting(os.environ)) is not None:
+        trace.set_tracer_provider(provider)
     gateway = Gateway(*configs, root=root, **settings)  # type: ignore[arg-type]
     code = _code_of_signals()
     if where is None:

@@ -200,7 +200,10 @@ class ToolCalls:
         status = "failed"
         try:
             server = tool.server or ""
-            with self.spans.of("execute_tool", tool.name, server), self.in_flight.call(server, conversation, asker):
+            with (
+                self.spans.of("execute_tool", tool.name, server) as span,
+                self.in_flight.call(server, conversation, asker),
+            ):
                 result = await self.servers.call(
                     original.server or "",
                     original.name,
@@ -211,6 +214,8 @@ class ToolCalls:
                     elicit=elicit,
                     repeatable=original.repeatable,
                 )
+                if result.is_error:
+                    span.set_attribute("error.type", "tool_error")
             status = "failed" if result.is_error else "ok"
         except MCPError:
             raise
