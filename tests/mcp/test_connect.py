@@ -15,6 +15,7 @@ pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 from toolsearch import SetupError
 from toolsearch.mcp.clients import CLIENTS, Place, Records, client_named, connection
 from toolsearch.mcp.clients.convert import converted, is_gateway
+from toolsearch.mcp.clients.preview import without_secrets
 from toolsearch.mcp.commands.connect import connect
 
 PROGRAM = ["/opt/bin/toolsearch"]
@@ -292,6 +293,20 @@ def test_a_file_that_is_not_utf8_is_left_alone(home: Path) -> None:
     file = file_of(home, "cursor")
     file.write_bytes('{"mcpServers": {}}'.encode("utf-16"))
     assert run("cursor", "--yes")[0] == 2
+
+
+def test_a_file_that_is_broken_since_shows_none_of_its_values(home: Path) -> None:
+    file = file_of(home, "cursor")
+    file.write_text(FILES["cursor"], "utf-8")
+    run("cursor", "--yes")
+    file.write_text('{"mcpServers": {"a": {"env": {"PLAIN": "first-secret-1", "B": "second-secret-2', "utf-8")
+    code, said = run("cursor", "--undo")
+    assert (code, "PLAIN" in said, "secret-" in said) == (2, True, False)
+
+
+def test_comments_of_toml_have_no_secrets_in_a_preview() -> None:
+    text = '# api_key = "first-secret-1"\na = 1 # password: second-secret-2\n# token=third-secret-3\n'
+    assert "secret-" not in without_secrets(text, "toml")
 
 
 TRICKY = """\

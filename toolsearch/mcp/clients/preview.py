@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from difflib import unified_diff
@@ -17,6 +18,7 @@ __all__ = ["difference", "without_secrets"]
 
 MASK = "[redacted]"
 LINE = 160  # characters of a line that are shown
+_TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*(?:"(?P<colon>\s*:)?)?')
 # Whatever stands in these tables of an entry may be a secret.
 _SECRET_TABLES = frozenset(["env", "headers", "auth", "oauth", "http_headers"])
 
@@ -35,7 +37,9 @@ def without_secrets(text: str, form: Literal["json", "toml"]) -> str:
     try:
         root = parse(text, "the file")
     except SetupError:
-        return redacted(text)  # it is broken, or empty
+        return redacted(
+            _TEXT.sub(lambda match: match[0] if match["colon"] else f'"{MASK}"', text)
+        )  # it is broken, so that no value can be judged
     pieces, done = [], 0
     for node, shown in _masked(root, "", secret=False):
         pieces += [text[done : node.start], json.dumps(shown, ensure_ascii=False)]
@@ -65,7 +69,7 @@ def _shown(text: str, key: str, *, secret: bool) -> str:
 def _statements_without_secrets(text: str) -> Iterator[str]:
     done, table = 0, ""
     for start, end, is_header in statements(text):
-        yield text[done:start]
+        yield redacted(text[done:start])
         done = end
         line = text[start:end]
         if is_header:
@@ -76,8 +80,8 @@ def _statements_without_secrets(text: str) -> Iterator[str]:
             has_secret = _has_secret(tomllib.loads(line), "", secret=table in _SECRET_TABLES)
         except tomllib.TOMLDecodeError:
             has_secret = True
-        yield f'{line.partition("=")[0].rstrip()} = "{MASK}"\n' if has_secret else line
-    yield text[done:]
+        yield f'{line.partition("=")[0].rstrip()} = "{MASK}"\n' if has_secret else redacted(line)
+    yield redacted(text[done:])
 
 
 def _has_secret(value: object, key: str, *, secret: bool) -> bool:
