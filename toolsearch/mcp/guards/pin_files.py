@@ -12,7 +12,7 @@ import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -82,7 +82,7 @@ class PinFile:
         return tools
 
     @contextmanager
-    def changing(self) -> Iterator[Entries]:
+    def changing(self) -> Generator[Entries]:
         """The entries as they are now, to be changed; what they are at the end is written. Others wait meanwhile.
 
         Raises `OSError` if the file cannot be written, and `SetupError` if it cannot be read or stays locked.
@@ -113,7 +113,7 @@ class PinFile:
             raise
 
     @contextmanager
-    def _lock(self) -> Iterator[None]:
+    def _lock(self) -> Generator[None]:
         """The turn of this process. The lock lies in the state folder: nothing is left beside a file in a project."""
         name = hashlib.sha256(str(self.path.resolve()).encode()).hexdigest()[:16]
         folder = state_folder() / "locks"

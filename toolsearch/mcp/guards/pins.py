@@ -99,7 +99,10 @@ class Pins:
         command = shlex.join(["toolsearch", "pin", *map(str, configs or ["mcp.json"])])
         if file is not None:
             command += f" --pins {shlex.quote(str(file))}"
-        modes = {name: each for name, value in (servers or {}).items() if (each := _mode(value, name)) is not None}
+        modes: dict[str, PinMode] = {}
+        for name, value in (servers or {}).items():
+            if (each := _mode(value, name)) is not None:
+                modes[name] = each
         path = pins_file(*configs) if file is None else Path(file)
         return cls(path, mode=_mode(mode) or "first", servers=modes, command=command)
 

@@ -55,7 +55,7 @@ class Policy:
             verdict: tuple(pattern for server, each in places for pattern in _patterns(verdict, each, server))
             for verdict in _STRICTEST_FIRST
         }
-        defaults = {
+        defaults: dict[str | None, Verdict] = {
             server: _verdict(each["default"], server) for server, each in places if each.get("default") is not None
         }
         return cls(patterns, defaults)
@@ -65,8 +65,10 @@ class Policy:
         for verdict in _STRICTEST_FIRST:
             if self._fitting(verdict, server, tool) is not None:
                 return verdict
-        default = self.defaults.get(server, self.defaults.get(None))
-        return default or ("allow" if tool.kind == "read" else "ask")
+        for place in (server, None):
+            if place in self.defaults:
+                return self.defaults[place]
+        return "allow" if tool.kind == "read" else "ask"
 
     def is_by_kind(self, server: str, tool: Tool) -> bool:
         """Whether no pattern and no default decides, so that the verdict goes by what the tool does."""
