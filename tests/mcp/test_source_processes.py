@@ -15,8 +15,9 @@ import pytest
 pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 
 from tests.mcp.servers import entry, over_http
-from toolsearch import ToolCall, ToolSearch
-from toolsearch.mcp import Servers
+from toolsearch import SetupError, ToolCall, ToolSearch
+from toolsearch.mcp import ServerEntry, Servers
+from toolsearch.mcp.processes import parameters_of
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="process groups are those of POSIX")
 ROOT = Path(__file__).resolve().parents[2]
@@ -98,6 +99,20 @@ def test_a_program_that_is_killed_leaves_no_server_behind() -> None:
     program.stdout.close()
     assert len(pids) == 3
     assert until(lambda: not any(map(is_alive, pids)))
+
+
+@posix
+def test_a_relative_command_is_that_of_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "server"
+    script.write_text("#!/bin/sh\n", "utf-8")
+    script.chmod(0o755)
+    started = parameters_of(ServerEntry("one", command="bin/server", args=("-v",), cwd=str(tmp_path)))
+    assert started.args[-2:] == [str(script), "-v"]
+    with pytest.raises(SetupError, match=r"there is no command '\./server': install it"):
+        parameters_of(ServerEntry("one", command="./server", cwd=str(tmp_path)))
+    with pytest.raises(SetupError, match="there is no folder"):
+        parameters_of(ServerEntry("one", command="sh", cwd=str(tmp_path / "none")))
 
 
 @pytest.fixture(scope="module")

@@ -52,9 +52,10 @@ for group in $groups; do kill -s KILL -- "-$group" 2>/dev/null; done
 def parameters_of(entry: ServerEntry) -> StdioServerParameters:
     """How a server is started. Raises `SetupError` if there is no such command or folder."""
     path = {**get_default_environment(), **entry.env}.get("PATH")
-    found = shutil.which(entry.command, path=path)  # which on Windows also finds npx.cmd for npx
-    if found is None and entry.cwd is not None and os.sep in entry.command:
-        found = shutil.which(os.path.join(entry.cwd, entry.command))  # noqa: PTH118
+    named = entry.command
+    if os.path.dirname(named):  # noqa: PTH120
+        named = os.path.join(entry.cwd or os.getcwd(), named)  # noqa: PTH109, PTH118
+    found = shutil.which(named, path=path)  # which on Windows also finds npx.cmd for npx
     if found is None:
         raise SetupError(
             f"there is no command {entry.command!r}: install it, or correct 'command' or PATH in its entry"
