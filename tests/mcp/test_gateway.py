@@ -84,15 +84,16 @@ def test_an_action_needs_its_door_and_the_word_of_a_person(generation: str, serv
 def test_a_client_that_cannot_ask_has_its_own_permissions_or_none(
     generation: str, servers: Servers, tmp_path: Path
 ) -> None:
-    """PG-17: with `confirm="always"`, or a pattern of `ask`, no capability is a denial."""
+    """PG-17: no capability is a denial, unless the person who runs the gateway leaves actions to the client."""
 
     async def play() -> None:
-        for settings, allowed in (({}, True), ({"confirm": "always"}, False), ({"confirm": "never"}, True)):
+        for settings, allowed in (({}, False), ({"confirm": "auto"}, True), ({"confirm": "never"}, True)):
             async with opened(servers, tmp_path, **settings) as gateway, client_of(gateway, generation) as client:
                 kept = await through(client, "call_action", "every__remember", text="x")
                 assert (not kept.is_error) == allowed
                 if not allowed:
                     assert "this client cannot ask. Do not call it again" in text_of(kept)
+                    assert "--confirm auto" in text_of(kept)
         asks = {**servers, "every": {**servers["every"], "toolsearch": {"ask": ["echo"], "deny": ["big*"]}}}
         async with opened(asks, tmp_path) as gateway, client_of(gateway, generation) as client:
             assert "a person has to agree" in text_of(await through(client, "call_tool", "every__echo", text="x"))

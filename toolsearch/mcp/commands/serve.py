@@ -27,7 +27,7 @@ def serve(  # noqa: PLR0917  # typer takes each as an option
         str | None, typer.Option(help="auto, bridge (search and call), live (found tools are listed), or all tools.")
     ] = None,
     confirm: Annotated[
-        str | None, typer.Option(help="Whether actions are asked about: auto (where the client can), always, never.")
+        str | None, typer.Option(help="Whether actions are asked about: always, auto (where the client can), never.")
     ] = None,
     index: Annotated[str | None, typer.Option(help="The index of the search.")] = None,
     root: Annotated[Path | None, typer.Option(help="What ${ROOT} stands for; the working folder.")] = None,

@@ -23,15 +23,15 @@ class GatewaySettings:
 
     `mode`: "bridge" lists a search and two call tools, "live" a search and what it found, "all" every tool, and "auto"
     chooses by the client and the number of tools. `confirm` is whether actions are asked about by elicitation: with
-    "auto" where the client can ask, with "always" they are denied where it cannot, and with "never" only those that a
-    pattern of `ask` names are asked about. A result of more than `result_tokens` is handed out in pages. `index` is
-    the index of the search. A search waits up to `search_seconds` for servers that are still connecting. `cache`
-    keeps definitions for the next start. `pins` is the file of the pins, `pin` what is done with tools that were never
-    seen ("first", "strict" or "off"), and `log` a file that gets a line for each search and call.
+    "always" they are denied where the client cannot ask, with "auto" they are left to the client there, and with
+    "never" only those that a pattern of `ask` names are asked about. A result of more than `result_tokens` is handed
+    out in pages. `index` is the index of the search. A search waits up to `search_seconds` for servers that are still
+    connecting. `cache` keeps definitions for the next start. `pins` is the file of the pins, `pin` what is done with
+    tools that were never seen ("first", "strict" or "off"), and `log` a file that gets a line for each search and call.
     """
 
     mode: GatewayMode = "auto"
-    confirm: Confirm = "auto"
+    confirm: Confirm = "always"
     result_tokens: int = 10_000
     index: str = "auto"
     search_seconds: float = 5.0

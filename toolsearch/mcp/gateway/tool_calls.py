@@ -163,9 +163,11 @@ class ToolCalls:
         try:
             action = (await asker.ask(question)).action
         except CannotAsk:
+            other = ", or leave actions to the client's own questions with --confirm auto" if by_kind else ""
             return (
                 f"{tool.name!r} did not run: a person has to agree, and this client cannot ask. Do not call it again. "
-                f"A person can allow it for good in the configuration of the gateway, under 'allow': {tool.id!r}."
+                f"A person can allow it for good in the configuration of the gateway, under 'allow': {tool.id!r}"
+                f"{other}."
             )
         if action == "accept":
             await self.resolver.look_again(server)  # a person takes time, in which a definition may change untold
