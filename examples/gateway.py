@@ -98,8 +98,8 @@ async def visit(config: Path, generation: str) -> None:
         print("  found:", shown(found))
         await asyncio.wait_for(changed.wait(), 10)
         print("  told that the list has changed:", await names())
-        berlin = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
-        print("  read:", shown(await client.call_tool("time__convert_time", berlin)))
+        noon = {"source_timezone": "UTC", "time": "12:00", "target_timezone": "Asia/Tokyo"}
+        print("  read:", shown(await client.call_tool("time__convert_time", noon)))
         for branch in ("first", "second"):
             arguments = {"repo_path": str(config.parent / "repository"), "branch_name": f"{branch}-{generation}"}
             print("  answer:", shown(await client.call_tool("git__git_create_branch", arguments)))
