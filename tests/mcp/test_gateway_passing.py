@@ -15,6 +15,7 @@ from mcp.shared.exceptions import MCPError
 
 from tests.mcp.gateways import GENERATIONS, client_of, opened, text_of
 from tests.mcp.servers import entry, over_http
+from toolsearch import ToolSearchError
 
 Entry = dict[str, Any]
 DEAD: Entry = {"command": "no-such-command"}
@@ -140,5 +141,19 @@ def test_clients_hear_of_what_a_server_has_that_comes_late(tmp_path: Path) -> No
             assert (await client.list_prompts()).prompts == []
             await asyncio.wait_for(heard.wait(), 20)
             assert [prompt.name for prompt in (await client.list_prompts()).prompts] == ["late__weather"]
+
+    asyncio.run(play())
+
+
+def test_a_request_that_waits_for_its_server_ends_with_the_gateway(tmp_path: Path) -> None:
+    """Group A: a wait for what will never come again must not keep a process, or a processor, busy."""
+
+    async def play() -> None:
+        servers = {"stuck": entry("stuck", at="initialize")}
+        async with opened(servers, tmp_path, wait=False) as gateway:
+            waiting = asyncio.create_task(gateway.servers.call("stuck", "thing"))
+            await asyncio.sleep(0.3)
+        with anyio.fail_after(10), pytest.raises((ToolSearchError, asyncio.CancelledError)):
+            await waiting
 
     asyncio.run(play())

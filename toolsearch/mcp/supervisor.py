@@ -298,7 +298,8 @@ class Supervisor:
     async def _until_usable(self) -> None:
         """Waits for the attempt that runs, or the next one, whatever comes of it."""
         failures = self._failures
-        while not self._is_usable and failures == self._failures and not (self.entry.disabled or self.entry.problem):
+        is_off = self.entry.disabled or bool(self.entry.problem)
+        while not (self._is_usable or failures != self._failures or is_off or self._has_ended):
             await self._state_changed.wait()
 
     def unavailable(self) -> str:
