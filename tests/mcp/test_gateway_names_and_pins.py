@@ -115,7 +115,7 @@ def test_a_changed_definition_is_held_back_and_a_new_tool_is_found(generation: s
 
     async def play() -> None:
         servers = {"changing": entry("changing", told="yes")}
-        settings = {"pins": tmp_path / "pins.json", "log": tmp_path / "log.jsonl", "mode": "bridge"}
+        settings = {"pins": tmp_path / "pins.json", "log": tmp_path / "log.jsonl", "mode": "bridge", "confirm": "never"}
         async with opened(servers, tmp_path, **settings) as gateway, client_of(gateway, generation) as client:
             assert not (await through(client, "call_action", "changing__pay", amount=1)).is_error
             await through(client, "call_tool", "changing__add", name="silver")
