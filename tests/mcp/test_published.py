@@ -127,7 +127,7 @@ def test_through_the_gateway_definitions_and_results_are_the_same(servers: Serve
 
     async def compare() -> None:
         entries = marked(published(folder), str(folder))
-        async with Gateway({"mcpServers": entries}, mode="all") as gateway:
+        async with Gateway({"mcpServers": entries}, mode="all", confirm="never") as gateway:
             await gateway.servers.ready(60)
             # The older protocol: the newer one has no place for `execution`, which some definitions have.
             async with asyncio.timeout(120), Client(gateway.server, mode="legacy", cache=None) as client:
