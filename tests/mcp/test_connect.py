@@ -127,10 +127,18 @@ def test_a_second_time_changes_nothing_and_new_servers_follow(home: Path, client
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_client_without_a_file_gets_one_and_loses_it_again(home: Path, client: str) -> None:
     file = file_of(home, client)
-    assert run(client, "--yes")[0] == 0
+    code, told = run(client, "--yes")
+    assert code == 0
+    assert f"There is no file {file}, so no server moves" in told
+    assert '"toolsearch": {"confirm": "auto"}' in told
     assert list(CLIENTS[client].entries(file.read_text("utf-8"), "it")) == ["toolsearch"]
     assert run(client, "--undo")[0] == 0
     assert not file.exists()
+
+
+def test_a_file_that_is_named_has_to_be_there(home: Path) -> None:
+    code, told = run("cursor", "--file", str(home / "misspelt.json"), "--yes")
+    assert (code, "there is no file" in told, (home / "misspelt.json").exists()) == (2, True, False)
 
 
 def test_the_undo_refuses_a_file_that_has_changed_since_and_shows_how(home: Path) -> None:

@@ -23,10 +23,17 @@ _TEXT = re.compile(r'"(?:[^"\\\n]|\\.)*(?:"(?P<colon>\s*:)?)?')
 _SECRET_TABLES = frozenset(["env", "headers", "auth", "oauth", "http_headers"])
 
 
-def difference(before: str, after: str, name: str, form: Literal["json", "toml"]) -> Iterator[str]:
-    """The lines that differ, as `diff -u` shows them."""
+def difference(
+    before: str,
+    after: str,
+    name: str,
+    form: Literal["json", "toml"],
+    labels: tuple[str, str] = ("as it is now", "as it will be"),
+) -> Iterator[str]:
+    """The lines that differ, as `diff -u` shows them; `labels` say of which state each of the two texts is."""
     old, new = (without_secrets(text, form).splitlines() for text in (before, after))
-    for line in unified_diff(old, new, f"{name} (now)", f"{name} (then)", n=1, lineterm=""):
+    first, second = (f"{name} ({label})" for label in labels)
+    for line in unified_diff(old, new, first, second, n=1, lineterm=""):
         yield visible(line if len(line) <= LINE else line[:LINE] + "…")
 
 

@@ -98,11 +98,11 @@ class Records:
             _replace(file, _with_servers_of(before, now or "", app, file))
             done.append(f"the servers are back in {file}, and what else has changed there stays")
         elif now != after:
-            lines = list(difference(after, now or "", file.name, app.form))
+            lines = list(difference(after, now or "", file.name, app.form, ("as toolsearch wrote it", "as it is now")))
             raise Changed(
                 f"the file {str(file)!r} has changed since toolsearch wrote it, so nothing is undone. Say "
-                "--keep-changes to put the servers back and leave the rest as it is now; the file as it was is "
-                f"{self.folder / key!s}.before",
+                "--keep-changes to put the servers back, without their comments, and leave the rest as it is now; the "
+                f"file as it was is {self.folder / key!s}.before",
                 lines,
             )
         elif was is None:

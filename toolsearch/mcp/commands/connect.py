@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -67,6 +67,8 @@ def connect(
         _print_entry(app, ours)
     elif undo:
         _undo(app, theirs, keep_changes=keep_changes)
+    elif file is not None and not theirs.exists():
+        raise SetupError(f"there is no file {file!r}: name the file that {app.title} has, or leave --file out")
     else:
         _connect(app, theirs, ours, yes=yes)
 
@@ -81,11 +83,22 @@ def _connect(app: App, theirs: Path, ours: Path, *, yes: bool) -> None:
     if find_spec("mcp") is None:  # the entry would start nothing
         raise MissingExtra("the gateway", "mcp", "mcp")
     _show(change.lines())
+    _show(_warnings(app, theirs, ours))
     if not yes:
         _ask()
     copy = Records().make(change)
     _say(f"Done. The file as it was is kept in {copy}.")
     _say(f"Start {app.title} again. To go back: {_back(app, theirs)}")
+
+
+def _warnings(app: App, theirs: Path, ours: Path) -> Iterator[str]:
+    """What a person may not expect of the change."""
+    if not theirs.exists():
+        yield f"There is no file {theirs}, so no server moves, and it is made anew. Is {app.title} installed?"
+    yield (
+        f"Actions ask you first. If {app.title} shows you no form, they are denied: then leave the question to it by "
+        f'"toolsearch": {{"confirm": "auto"}} in {ours}, beside "mcpServers".'
+    )
 
 
 def _ask() -> None:
