@@ -127,6 +127,28 @@ def test_a_listed_name_can_be_called_by_exactly_that_name(generation: str, serve
 
 
 @every_generation
+def test_the_instructions_are_true_though_the_mode_is_chosen_later(
+    generation: str, servers: Servers, tmp_path: Path
+) -> None:
+    """In `auto` the first client is told of both ways; in `all`, no door for actions is listed, and none is named."""
+
+    async def play() -> None:
+        for name, first in (("ask", "The name of each tool begins"), ("plain", "More tools exist than are listed")):
+            async with opened({name: servers[name]}, tmp_path, mode="auto") as gateway:
+                async with client_of(gateway, generation) as client:
+                    assert (client.instructions or "").startswith("If search_tools is listed, more tools exist")
+                    listed = [tool.name for tool in (await client.list_tools()).tools]
+                    assert ("search_tools" in listed) == (name == "plain")
+                    if name == "ask":
+                        wrong = text_of(await through(client, "call_tool", "ask__delete", name="a"))
+                        assert "Call it by its own name, ask__delete, with the same arguments" in wrong
+                async with client_of(gateway, generation) as client:
+                    assert (client.instructions or "").startswith(first)
+
+    asyncio.run(play())
+
+
+@every_generation
 def test_found_tools_join_the_list_in_the_mode_live(generation: str, servers: Servers, tmp_path: Path) -> None:
     async def play() -> None:
         told = asyncio.Event()

@@ -111,9 +111,14 @@ def _some(names: list[str]) -> str:
     return ", ".join(names[:NAMED_SERVERS]) + (f" and {more} more" if more > 0 else "")
 
 
-def instructions(mode: Serving, of_servers: Iterable[tuple[str, str]]) -> str:
-    """What a client may put before its model: how to find tools, and what each server says of itself."""
+def instructions(mode: Serving | None, of_servers: Iterable[tuple[str, str]]) -> str:
+    """What a client may put before its model: how to find tools, and what each server says of itself.
+
+    Where the mode is None, it is chosen later: what is said then is true in each.
+    """
     first = {
+        None: f"If {SEARCH} is listed, more tools exist than are listed: find them with it, then call them through "
+        f"{CALL}, or {ACTION} where it says (action). If it is not listed, every tool is.",
         "all": "The name of each tool begins with that of its server.",
         "live": f"More tools exist than are listed: find them with {SEARCH}, then call them by name.",
         "bridge": f"More tools exist than are listed: find them with {SEARCH}, then call them through {CALL}, or "

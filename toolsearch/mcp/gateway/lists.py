@@ -73,12 +73,16 @@ class ToolLists:
         """Whether a client may have been shown all tools."""
         return self._settings.mode == "all" or bool(self._are_few) or self._has_shown_all
 
-    def likely_mode(self, name: str) -> Serving:
-        """The mode that a client of this name will probably have; nothing is waited for."""
+    def likely_mode(self, name: str) -> Serving | None:
+        """The mode that a client of this name will have; None if that is not settled, since nothing is waited for."""
         wanted = self._settings.mode
         if wanted != "auto":
             return wanted
-        return "all" if searches_itself(name) or self._are_few else "bridge"
+        if searches_itself(name):
+            return "all"
+        if self._are_few is None:
+            return None
+        return "all" if self._are_few else "bridge"
 
     async def tools(self, who: Who, conversation: Conversation) -> list[McpTool]:
         """The tools of a client, its own search tools first; and it may now call actions among them by name."""

@@ -89,9 +89,10 @@ class ToolCalls:
         if isinstance(tool, str):
             return failed(tool)
         if tool.kind == "action" and door == CALL:
+            # Only the bridge lists the door of actions; elsewhere a tool is called by its own name.
+            how = f"through {ACTION}" if conversation.mode == "bridge" else f"by its own name, {tool.name}"
             return failed(
-                f"{tool.name!r} did not run: it may change something. Call it through {ACTION}, with the same "
-                "arguments."
+                f"{tool.name!r} did not run: it may change something. Call it {how}, with the same arguments."
             )
         arguments, problem = self.searches.checked(tool.name, given)
         if problem:
