@@ -168,6 +168,26 @@ def test_the_log_has_a_line_for_each_search_and_call_without_arguments(tmp_path:
     asyncio.run(play())
 
 
+def test_a_server_whose_entry_cannot_work_is_named_at_the_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On stderr and in the log: it has failed before anybody could listen for it."""
+    log = tmp_path / "gateway.log"
+    unset = {"command": "python", "env": {"KEY": "${A_KEY_THAT_IS_NOT_SET}"}}
+
+    async def play() -> None:
+        async with opened({"dead": unset, "off": {"command": "x", "disabled": True}}, tmp_path, log=log):
+            pass
+
+    asyncio.run(play())
+    assert "server 'dead': the variable 'A_KEY_THAT_IS_NOT_SET' is not set in the environment" in caplog.text
+    lines = [json.loads(line) for line in log.read_text("utf-8").splitlines()]
+    states = {line["server"]: (line["state"], line["reason"]) for line in lines if line["kind"] == "server"}
+    assert states["dead"][0] == "failed"
+    assert "A_KEY_THAT_IS_NOT_SET" in states["dead"][1]
+    assert states["off"][0] == "disabled"
+
+
 def test_what_was_kept_counts_for_the_same_entry_alone(tmp_path: Path) -> None:
     one, other = (Config({"a": ServerEntry("a", command=command)}) for command in ("one", "other"))
     SavedCatalog(["mcp.json"], tmp_path).put(one, "a", [definition("x")], "Use it well.")

@@ -91,6 +91,7 @@ class Supervisor:
             if self.entry.disabled:
                 return
             if self.entry.problem:
+                log.warning("server %r: %s", self.entry.name, self.entry.problem)
                 self._set("failed", self.entry.problem)
                 return
             await self._keep_connected()

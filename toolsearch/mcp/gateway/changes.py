@@ -59,7 +59,9 @@ class Changes:
                 loop.call_soon_threadsafe(self._pass, server, news)
 
         self._ends = [servers.on_change(on_change), servers.on_notification(on_notification)]
-        for server, health in servers.health().items():
+        for server, health in servers.health().items():  # what came before anybody listened
+            if health.is_settled:
+                self._note(server, "health")
             if health.is_ready:
                 self._note(server, "tools")
         self._tasks = [loop.create_task(self._keep_in_step()), loop.create_task(self._watch())]
