@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -186,6 +187,29 @@ def test_a_server_whose_entry_cannot_work_is_named_at_the_start(
     assert states["dead"][0] == "failed"
     assert "A_KEY_THAT_IS_NOT_SET" in states["dead"][1]
     assert states["off"][0] == "disabled"
+
+
+def test_a_pattern_that_fits_nothing_is_named_though_a_server_is_away(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A server that has failed or is disabled has no tools, which is said; a pattern is named once."""
+    servers = {
+        "plain": {**entry("plain", tools=1), "toolsearch": {"deny": ["tol_0"]}},
+        "dead": {"command": "python", "env": {"KEY": "${A_KEY_THAT_IS_NOT_SET}"}},
+        "off": {"command": "x", "disabled": True},
+    }
+
+    async def play() -> None:
+        async with opened(servers, tmp_path) as gateway, client_of(gateway, "auto") as client:
+            await client.list_tools()
+            with anyio.fail_after(10):
+                while "tol_0" not in caplog.text:  # noqa: ASYNC110
+                    await asyncio.sleep(0.05)
+
+    asyncio.run(play())
+    told = "the pattern 'tol_0' in 'deny' of the server 'plain' fits no tool of any server"
+    away = "these servers are not there: 'dead' (failed), 'off' (disabled)"
+    assert caplog.messages.count(f"{told}; {away}") == 1
 
 
 def test_what_was_kept_counts_for_the_same_entry_alone(tmp_path: Path) -> None:

@@ -89,3 +89,6 @@ def test_what_cannot_be_a_policy_is_refused(options: dict[str, object], message:
 def test_a_pattern_that_fits_nothing_is_named_for_it_may_be_misspelt() -> None:
     policy = Policy.of({"deny": ["gihub/delete_*", "github/delete_*"]}, {"github": {"ask": ["push"]}})
     assert policy.unused([READ, WRITE]) == ("'gihub/delete_*' in 'deny'", "'push' in 'ask' of the server 'github'")
+    assert policy.unused([READ, WRITE], ["github"]) == ("'gihub/delete_*' in 'deny'",)
+    anywhere = Policy.of({"deny": ["*/drop", "git*/drop", "gitlab/x", "hub/x"]})
+    assert anywhere.unused([READ], ["github"]) == ("'gitlab/x' in 'deny'", "'hub/x' in 'deny'")

@@ -40,7 +40,8 @@ class Changes:
         self._listed: set[str] = set()  # servers whose tools have changed
         self._woken = asyncio.Event()
         self._version, self._held = parts.shown.catalog.version, set[str]()  # what was told last
-        self._warned: object = None  # the policy whose patterns were checked
+        self._checked: object = None  # the policy whose patterns are checked
+        self._warned = set[str]()  # its patterns that were warned of
         self._ends: list[Callable[[], None]] = []
         self._telling: set[asyncio.Task[None]] = set()
 
@@ -137,13 +138,17 @@ class Changes:
                 await self.bus.publish(ToolsListChanged())
 
     def _warn_of_policy(self) -> None:
-        """Once all servers are there: a pattern that is misspelt protects nothing."""
+        """A pattern that is misspelt protects nothing: each is checked once the servers that it can fit are settled."""
         servers, policy = self._parts.servers, self._parts.shown.policy
-        if policy is self._warned or not all(each.is_ready for each in servers.health().values()):
-            return
-        self._warned = policy
-        for pattern in policy.unused(servers.catalog):
-            log.warning("the pattern %s fits no tool of any server", pattern)
+        if policy is not self._checked:
+            self._checked, self._warned = policy, set()
+        health = servers.health()
+        away = ", ".join(f"{n!r} ({each.state})" for n, each in health.items() if each.is_settled and not each.is_ready)
+        besides = f"; these servers are not there: {away}" if away else ""
+        for pattern in policy.unused(servers.catalog, [n for n, each in health.items() if not each.is_settled]):
+            if pattern not in self._warned:
+                self._warned.add(pattern)
+                log.warning("the pattern %s fits no tool of any server%s", pattern, besides)
 
     def _log_held(self) -> None:
         held = self._parts.shown.held

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Literal, cast, get_args
 
@@ -28,6 +28,13 @@ class _Pattern:
             return server == self.server and is_like(tool.name, self.text)
         by_id = server == tool.server and is_like(tool.id, self.text)
         return by_id or is_like(f"{server}/{tool.name}", self.text)
+
+    def may_fit(self, server: str) -> bool:
+        """Whether it could fit a tool of this server, whatever its name."""
+        if self.server is not None:
+            return server == self.server
+        first, has_star, _ = self.text.partition("*")
+        return first.startswith(f"{server}/") or (has_star != "" and f"{server}/".startswith(first))
 
 
 @dataclass(frozen=True)
@@ -86,14 +93,17 @@ class Policy:
             return "the default of all servers"
         return "it only reads" if tool.kind == "read" else "it may change something"
 
-    def unused(self, tools: Iterable[Tool]) -> tuple[str, ...]:
-        """The patterns that fit none of these tools, each with its place: a misspelt one protects nothing."""
+    def unused(self, tools: Iterable[Tool], awaited: Collection[str] = ()) -> tuple[str, ...]:
+        """The patterns that fit none of these tools, each with its place: a misspelt one protects nothing.
+
+        One that could fit a tool of an `awaited` server, whose tools are not known yet, is left out.
+        """
         known = [(tool.server or "", tool) for tool in tools]
         return tuple(
             f"{pattern.text!r} in {pattern.place}"
             for patterns in self.patterns.values()
             for pattern in patterns
-            if not any(pattern.fits(server, tool) for server, tool in known)
+            if not any(pattern.fits(server, tool) for server, tool in known) and not any(map(pattern.may_fit, awaited))
         )
 
     def _fitting(self, verdict: Verdict, server: str, tool: Tool) -> _Pattern | None:
