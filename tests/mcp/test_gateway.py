@@ -94,9 +94,12 @@ def test_a_client_that_cannot_ask_has_its_own_permissions_or_none(
                 if not allowed:
                     assert "this client cannot ask. Do not call it again" in text_of(kept)
                     assert "--confirm auto" in text_of(kept)
+                    assert 'beside mcpServers: "toolsearch": {"allow": ["every/remember"]}' in text_of(kept)
         asks = {**servers, "every": {**servers["every"], "toolsearch": {"ask": ["echo"], "deny": ["big*"]}}}
         async with opened(asks, tmp_path) as gateway, client_of(gateway, generation) as client:
-            assert "a person has to agree" in text_of(await through(client, "call_tool", "every__echo", text="x"))
+            kept = await through(client, "call_tool", "every__echo", text="x")
+            assert "a person has to agree" in text_of(kept)
+            assert "take the pattern 'echo' in 'ask' of the server 'every' out of the gateway's" in text_of(kept)
             denied = text_of(await through(client, "call_tool", "every__big"))
             assert denied.endswith("the configuration of this gateway denies it. Do not try it again.")
             found = text_of(await client.call_tool("search_tools", {"queries": ["gives so many characters"]}))

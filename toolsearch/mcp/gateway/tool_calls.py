@@ -165,10 +165,13 @@ class ToolCalls:
             action = (await asker.ask(question)).action
         except CannotAsk:
             other = ", or leave actions to the client's own questions with --confirm auto" if by_kind else ""
+            allowed = json.dumps({"allow": [tool.id]}, ensure_ascii=False)
+            how = f'add to the gateway\'s configuration, beside mcpServers: "toolsearch": {allowed}'
+            if policy.is_by_pattern(server, original):  # it is stricter than `allow`, which would change nothing
+                how = f"take {policy.why(server, original)} out of the gateway's configuration"
             return (
                 f"{tool.name!r} did not run: a person has to agree, and this client cannot ask. Do not call it again. "
-                f"A person can allow it for good in the configuration of the gateway, under 'allow': {tool.id!r}"
-                f"{other}."
+                f"A person can allow it for good: {how}{other}."
             )
         if action == "accept":
             await self.resolver.look_again(server)  # a person takes time, in which a definition may change untold

@@ -77,10 +77,13 @@ class Policy:
                 return self.defaults[place]
         return "allow" if tool.kind == "read" else "ask"
 
+    def is_by_pattern(self, server: str, tool: Tool) -> bool:
+        """Whether a pattern decides, and no default and not what the tool does."""
+        return any(self._fitting(verdict, server, tool) is not None for verdict in _STRICTEST_FIRST)
+
     def is_by_kind(self, server: str, tool: Tool) -> bool:
         """Whether no pattern and no default decides, so that the verdict goes by what the tool does."""
-        fits = any(self._fitting(verdict, server, tool) is not None for verdict in _STRICTEST_FIRST)
-        return not fits and not {server, None} & self.defaults.keys()
+        return not self.is_by_pattern(server, tool) and not {server, None} & self.defaults.keys()
 
     def why(self, server: str, tool: Tool) -> str:
         """Where the verdict comes from, in words: a pattern and its place, a default, or what the tool does."""
