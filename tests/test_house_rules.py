@@ -58,6 +58,7 @@ MAY_IMPORT = {
 MCP_WITHOUT_ITS_SDK = (
     "toolsearch.mcp.config",
     "toolsearch.mcp.health",
+    "toolsearch.mcp.options",
     "toolsearch.mcp.guards",
     "toolsearch.mcp.clients",
 )

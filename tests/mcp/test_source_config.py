@@ -1,6 +1,7 @@
 """`mcp.json` as clients write it: variables, folders, transports, options, secrets, and entries that cannot work."""
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ import pytest
 
 from toolsearch import SetupError
 from toolsearch.mcp import ServerEntry, read_config
+from toolsearch.mcp.options import OF_A_SERVER, OF_ALL
 
 ENVIRON = {"TOKEN": "tok-1234567890", "HOST": "example.com", "EMPTY": ""}
 
@@ -137,6 +139,51 @@ def test_options_of_an_entry_stand_over_those_of_the_file() -> None:
     assert one.options == {"session": "shared", "idle_seconds": 5, "required": True}
     assert one.required
     assert config.options == {"session": "client", "idle_seconds": 5}
+
+
+@pytest.mark.parametrize(
+    ("own", "message"),
+    [
+        ({"denny": ["x"]}, "server 'one': there is no option 'denny' under 'toolsearch'; did you mean 'deny'?"),
+        ({"Deny": ["x"]}, "server 'one': there is no option 'Deny' under 'toolsearch'; did you mean 'deny'?"),
+        ({"confirm": "always"}, "server 'one': the option 'confirm' is for all servers: write it under 'toolsearch'"),
+        ({"session": "clients"}, "server 'one': session must be 'shared' or 'client', not 'clients'"),
+        ({"required": "yes"}, "server 'one': required must be True or False, not 'yes'"),
+        ({"roles": {"admin": True}}, "server 'one': roles must be a text or a list of texts, not {'admin': True}"),
+        (["deny"], "server 'one': 'toolsearch' must be an object of options, not ['deny']"),
+    ],
+)
+def test_an_option_that_would_be_ignored_is_refused(own: object, message: str) -> None:
+    with pytest.raises(SetupError, match=re.escape(message)):
+        entry_of({"command": "x", "disabled": True, "toolsearch": own})
+
+
+@pytest.mark.parametrize("key", ["mcpServers", None], ids=["under mcpServers", "by name"])
+def test_an_option_for_all_servers_that_would_be_ignored_is_refused(key: str | None) -> None:
+    servers = {"one": {"command": "x"}}
+    with pytest.raises(SetupError, match="there is no option 'confrm' under 'toolsearch'; did you mean 'confirm'"):
+        read_config({"toolsearch": {"confrm": "never"}, **({key: servers} if key else servers)})
+
+
+def test_an_option_at_the_wrong_level_is_named(caplog: pytest.LogCaptureFixture) -> None:
+    read_config({"allow": ["one/x"], "mcpServers": {"one": {"command": "x", "deny": ["y"]}}})
+    told = [each.getMessage() for each in caplog.records]
+    assert [each[: each.index(".")] for each in told] == [
+        "the configuration: 'allow' does nothing there",
+        "the entry of the server 'one': 'deny' does nothing there",
+    ]
+
+
+def test_every_option_in_the_docs_is_known() -> None:
+    """The rows of the tables of options in docs/mcp.md and docs/gateway.md, and the words of a policy."""
+    docs = Path(__file__).resolve().parents[2] / "docs"
+    of_a_server = (docs / "mcp.md").read_text("utf-8").partition("| option, under")[2].partition("\n\n")[0]
+    of_the_gateway = (docs / "gateway.md").read_text("utf-8").partition("| option | under")[2].partition("\n\n")[0]
+    first = {name for row in of_a_server.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[1])}
+    second = {name for row in of_the_gateway.splitlines()[2:] for name in re.findall(r"`(\w+)`", row.split("|")[2])}
+    assert first | {"allow", "ask", "deny", "default", "pin", "unhinted"} == OF_A_SERVER
+    assert second - {"toolsearch"} <= OF_ALL
+    assert second >= OF_ALL - OF_A_SERVER
 
 
 @pytest.mark.parametrize(

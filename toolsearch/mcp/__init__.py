@@ -2,6 +2,7 @@
 
 Reading, without the SDK of MCP
     config          mcp.json, as every client writes it     health         what state a server is in
+    options         our options in it: none is misspelt
 
 Connecting, with the SDK: the extra `mcp`
     servers         Servers: all servers of a configuration supervisor     one server: connect, list, listen, again

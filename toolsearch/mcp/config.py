@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 from urllib.parse import SplitResult, urlsplit
 
 from toolsearch import SetupError
+from toolsearch.mcp.options import checked_options, warn_of_misplaced
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.redaction import redacted
@@ -115,7 +116,8 @@ def read_config(
 
     A mapping is `{"mcpServers": {name: entry}}` or `{name: entry}`. `${VAR}` and `${VAR:-default}` are taken from
     `environ` (that of this process), `${ROOT}` is `root` (the working folder), and a relative `cwd` starts there.
-    An entry that cannot work has a `problem`. Raises `SetupError` for a file that cannot be read or has no servers.
+    An entry that cannot work has a `problem`. Raises `SetupError` for a file that cannot be read or has no servers, and
+    for an unknown option of ours.
     """
     servers: dict[str, ServerEntry] = {}
     options: dict[str, object] = {}
@@ -142,11 +144,12 @@ def _sections(source: ConfigSource) -> tuple[Mapping[str, object], Mapping[str, 
     options = top if isinstance(top, Mapping) and not _is_entry(top) else {}
     for key in _SERVER_KEYS:
         if isinstance(found := whole.get(key), Mapping) and not _is_entry(found):
-            return found, options
+            warn_of_misplaced(whole, where)
+            return found, checked_options(options if _is_entry(top) else top)
     entries = {name: entry for name, entry in whole.items() if not (name == "toolsearch" and options)}
     if not isinstance(source, Mapping) and not (entries and all(map(_is_entry, entries.values()))):
         raise SetupError(f"{where} names no servers: it needs the key 'mcpServers'")
-    return entries, options
+    return entries, checked_options(options)
 
 
 def _document(path: str | os.PathLike[str], where: str) -> JsonObject:
@@ -199,8 +202,8 @@ class _Reader:
 
     def entry(self, name: str, entry: object, options: Mapping[str, object]) -> ServerEntry:
         raw = entry if isinstance(entry, Mapping) else {}
-        own = raw.get("toolsearch")
-        merged = {**options, **own} if isinstance(own, Mapping) else dict(options)
+        warn_of_misplaced(raw, f"the entry of the server {name!r}")
+        merged = {**options, **checked_options(raw.get("toolsearch"), name)}
         disabled = raw.get("disabled") is True or raw.get("enabled") is False
         blank = ServerEntry(name, options=merged, disabled=disabled, raw=raw, root=self._root)
         try:
