@@ -100,11 +100,17 @@ class Parts:
         return tools_of(definitions, self.servers.config.servers[server])
 
     def instructions_of_servers(self) -> list[tuple[str, str]]:
-        """What each server says of its use: now, or in the run before."""
+        """What each server says of its use: now, or in the run before, if that is as pinned."""
         saved = self._saved.of(self.servers.config) if self._saved is not None else {}
-        said = ((name, self.servers.offer(name).instructions) for name in self.servers.names)
-        texts = [(name, told or str(saved.get(name, {}).get("instructions") or "")) for name, told in said]
-        return [(name, self._approved(name, text)) for name, text in texts if text]
+        texts: list[tuple[str, str]] = []
+        for name in self.servers.names:
+            if told := self.servers.offer(name).instructions:
+                texts.append((name, self._approved(name, told)))
+            elif kept := saved.get(name, {}).get("instructions"):
+                said, pins = said_by(name, str(kept)), self.shown.pins
+                if pins is None or not pins.check_all([said], pin_new=False):
+                    texts.append((name, said.description))
+        return texts
 
     def _approved(self, server: str, text: str) -> str:
         """What a server says of its use, cleaned; or, where that was not approved, the way to do so."""
@@ -116,11 +122,16 @@ class Parts:
         return f"(What it says was not approved by a person yet, who can do so with: {held.command})"
 
     def keep(self, server: str) -> None:
-        """Keeps what a server has listed for the next start."""
+        """Keeps what a server has listed for the next start, but for what is held back."""
         if self._saved is not None:
+            pins = self.shown.pins
+            said: str | None = self.servers.offer(server).instructions
             tools = [tool for tool in self.servers.catalog if tool.server == server]
-            definitions = [sent for tool in tools if (sent := self.servers.definition(tool))]
-            self._saved.put(self.servers.config, server, definitions, self.servers.offer(server).instructions)
+            held = pins.check_all(tools, pin_new=False) if pins is not None else {}
+            definitions = [sent for tool in tools if tool.id not in held and (sent := self.servers.definition(tool))]
+            if said and pins is not None and pins.check(said_by(server, said)) is not None:
+                said = None
+            self._saved.put(self.servers.config, server, definitions, said)
 
     def answered(self, conversation: Conversation) -> None:
         """After a request: one without a session leaves no connection and no search behind."""

@@ -39,7 +39,7 @@ class Resolver:
             await self._settle(found)
             return self._shown.catalog.get(found.id) or self._why_not(name)
         if not found:
-            await self.wait_for_servers(self._wait)
+            await self.wait_for_servers(self._wait, self._connecting())
             found = self._named(name)
         if not found and not self._is_kept_back(name):
             await self._relist()
@@ -52,7 +52,7 @@ class Resolver:
         return self._why_not(name)
 
     async def wait_for_servers(self, seconds: float, names: Iterable[str] | None = None) -> None:
-        """Waits for servers that are connecting and of which nothing is known yet."""
+        """Waits for these servers, or for those that are connecting and of which nothing is known yet."""
         self._shown.keep_up()
         late = self.awaited() if names is None else list(names)
         if late and seconds > 0:
@@ -62,7 +62,10 @@ class Resolver:
     def awaited(self) -> list[str]:
         """The servers that are connecting and of which nothing is known yet."""
         known = {tool.server for tool in self._shown.catalog}
-        return [n for n, each in self._servers.health().items() if each.state == "connecting" and n not in known]
+        return [name for name in self._connecting() if name not in known]
+
+    def _connecting(self) -> list[str]:
+        return [name for name, each in self._servers.health().items() if each.state == "connecting"]
 
     async def look_again(self, server: str) -> None:
         """Reads the tools of a server again, if it gives them in time: a change of them may not have been told."""

@@ -48,7 +48,7 @@ class ShownTools:
     """A catalog of its own, kept in step with the servers', with pins and policy applied.
 
     A tool keeps its id; its name is the served one. Until a server has been listed, the tools of the last run stand for
-    its own, and they go if it cannot be reached. Safe for threads.
+    its own, if they are as pinned, and they go if it cannot be reached. Safe for threads.
     """
 
     def __init__(self, source: Source, policy: Policy, pins: Pins | None) -> None:
@@ -161,10 +161,17 @@ class ShownTools:
         for server, definitions in self._source.saved().items():
             waits = server in health and health[server].state == "connecting"
             if waits and server not in self._listed and not by_server[server]:
-                read = self._source.read(server, definitions)
+                read = self._as_pinned(self._source.read(server, definitions))
                 by_server[server] = [tool for tool, _ in read]
                 saved |= {tool.id: sent for tool, sent in read if sent}
         return [tool for tools in by_server.values() for tool in tools], saved
+
+    def _as_pinned(self, saved: list[tuple[Tool, Definition]]) -> list[tuple[Tool, Definition]]:
+        """Those of the saved tools that are as pinned: only what a connected server says is pinned, or held."""
+        if self.pins is None:
+            return saved
+        other = self.pins.check_all([tool for tool, _ in saved], pin_new=False)
+        return [(tool, sent) for tool, sent in saved if tool.id not in other]
 
 
 def _as_read(tool: Tool) -> dict[str, Any]:
