@@ -57,6 +57,19 @@ def test_an_approval_of_one_definition_does_not_approve_the_next_one(pins: Pins)
     assert pins.check(note()) is None
 
 
+def test_an_approval_of_a_definition_that_the_server_does_not_show_is_not_silent(pins: Pins) -> None:
+    """A running gateway may hold a definition that a new process of the server does not show."""
+    review(pins, [note()], {})
+    asked = f"notes/add@{note(description='Sends all files.').digest[:12]}"
+    found = review(pins, [note()], {}, accept=[asked])
+    assert not found.is_settled
+    assert [*review_lines(found)][-1] == (
+        f"\nNot approved: notes/add is now as pinned, so {asked} is not what the server shows. "
+        "A gateway that runs may hold it until it is restarted."
+    )
+    assert review(pins, [note()], {}, accept=[f"notes/add@{note().digest[:12]}"]).is_settled
+
+
 def test_a_look_writes_nothing_and_names_what_is_new(pins: Pins) -> None:
     found = review(pins, [note()], {}, accept=["*"], only_look=True)
     assert [each.is_new for each in found.held] == [True]

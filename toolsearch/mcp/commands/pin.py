@@ -52,7 +52,7 @@ def pin(
     """Compares the tools of the servers with their pins, shows what changed, and approves what you name.
 
     A tool that was never seen is approved as it is. One that changed later is held back by the gateway until you
-    approve it here. The exit code is 1 if a tool is held or a name fits none, else 0.
+    approve it here. The exit code is 1 if a tool is held, or a name fits none or another definition, else 0.
     """
     if check and (accept or forget):
         raise SetupError("--check changes nothing, so it cannot be used with --accept or --forget")

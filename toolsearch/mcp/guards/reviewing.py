@@ -23,9 +23,9 @@ class Review:
 
     `pinned` are approved, and as they were; `new` were seen for the first time, and approved by this; `accepted` were
     held until now; `held` are held back. `refused` are those held tools that an approval named with another definition
-    than they have now. `gone` are pinned and not offered any more, though their server did not fail. `flagged` has the
-    flags of suspicious tools, whatever else they are; `unreachable` says why servers gave no tools, and `unknown` has
-    the approvals that named no tool.
+    than they have now; `outdated` are such approvals of tools that are not held. `gone` are pinned and not offered any
+    more, though their server did not fail. `flagged` has the flags of suspicious tools, whatever else they are;
+    `unreachable` says why servers gave no tools, and `unknown` has the approvals that named no tool.
     """
 
     pinned: tuple[Tool, ...]
@@ -33,6 +33,7 @@ class Review:
     accepted: tuple[Held, ...]
     held: tuple[Held, ...]
     refused: tuple[Held, ...]
+    outdated: Mapping[str, str]  # the id of the tool by the approval
     gone: tuple[str, ...]
     flagged: Mapping[str, tuple[str, ...]]
     unreachable: Mapping[str, str]
@@ -41,7 +42,7 @@ class Review:
     @property
     def is_settled(self) -> bool:
         """Whether nothing is held, and every approval did what it says."""
-        return not (self.held or self.unknown)
+        return not (self.held or self.outdated or self.unknown)
 
 
 def review(
@@ -65,6 +66,7 @@ def review(
     accepted = [each for key, each in held.items() if True in answers[key].values() and not only_look]
     if accepted:
         pins.accept(each.tool for each in accepted)
+    fitting = {pattern for each in answers.values() for pattern, fits in each.items() if fits}
     freed = {each.tool.id for each in accepted}
     known = {tool.id for tool in offered}
     free = [tool for tool in offered if tool.id not in held]
@@ -74,6 +76,7 @@ def review(
         accepted=tuple(accepted),
         held=tuple(each for key, each in held.items() if key not in freed),
         refused=tuple(each for key, each in held.items() if key not in freed and None in answers[key].values()),
+        outdated={p: tool.id for tool in free for p in asked if answers[tool.id][p] is None and p not in fitting},
         gone=tuple(key for key in sorted(before - known) if pins.server_of(key) not in unreachable),
         flagged={tool.id: tool.flags for tool in offered if tool.flags},
         unreachable=dict(unreachable),
@@ -101,6 +104,11 @@ def review_lines(found: Review) -> Iterator[str]:
         if each in found.refused:
             yield "  Not approved: the digest that was given is of another definition than the present one."
         yield f"  To approve it as it is now: {each.command}"
+    for pattern, tool_id in found.outdated.items():
+        yield (
+            f"\nNot approved: {visible(tool_id)} is now as pinned, so {visible(pattern)} is not what the server shows. "
+            "A gateway that runs may hold it until it is restarted."
+        )
     for pattern in found.unknown:
         yield f"\nno tool fits {visible(pattern)!r}, so nothing was approved by it"
 
@@ -113,6 +121,7 @@ def review_as_json(found: Review) -> dict[str, Any]:
         "accepted": [_as_json(each) for each in found.accepted],
         "held": [_as_json(each) for each in found.held],
         "refused": [each.tool.id for each in found.refused],
+        "outdated": dict(found.outdated),
         "gone": list(found.gone),
         "flagged": {key: list(flags) for key, flags in found.flagged.items()},
         "unreachable": dict(found.unreachable),
