@@ -28,6 +28,7 @@ from toolsearch.mcp.commands.serve import serve
 from toolsearch.mcp.gateway.gateway import Gateway
 from toolsearch.mcp.gateway.http import http_app, is_loopback, listen, serve_http
 from toolsearch.mcp.gateway.saved_catalog import SavedCatalog
+from toolsearch.mcp.gateway.settings import GatewaySettings
 
 every_generation = pytest.mark.parametrize("generation", GENERATIONS)
 COMMAND = "import typer; from toolsearch.mcp.commands.serve import serve; typer.run(serve)"
@@ -113,16 +114,36 @@ def test_what_cannot_be_served_is_said_on_stderr(tmp_path: Path, monkeypatch: py
     app = typer.Typer()
     app.command()(serve)
     file = written(tmp_path, {"dead": {"command": "no-such-command", "toolsearch": {"required": True}}})
+    listening = listen("127.0.0.1", 0)
+    taken = listening.getsockname()[1]
     for arguments, told in (
         ([str(file)], "'dead': there is no command 'no-such-command'"),
         ([str(tmp_path / "missing.json")], "there is no file"),
         ([str(file), "--mode", "sideways"], "mode must be 'auto', 'bridge', 'live' or 'all', not 'sideways'"),
         ([str(file), "--http", "--token-file", str(tmp_path / "none")], "cannot be read"),
         ([str(file), "--http", "--host", "0.0.0.0"], "is reached from other machines"),
+        ([str(file), "--http", "--port", "99999"], "--port must be a number from 0 to 65535, not 99999"),
+        ([str(file), "--http", "--port", str(taken)], "; pass another one with --port"),
+        ([str(file), "--port", "0"], "--port needs --http"),
+        ([str(file), "--origin", "http://a.example"], "--origin needs --http"),
+        ([str(file), "--result-tokens", "0"], "(--result-tokens) must be a whole number of at least 500, not 0"),
+        ([str(file), "--log", str(tmp_path)], f"the log of --log {str(tmp_path)!r} cannot be written"),
     ):
         result = CliRunner().invoke(app, arguments)
-        assert (result.exit_code, result.stdout) == (2, "")
+        assert (result.exit_code, result.stdout) == (2, ""), arguments
         assert told in result.stderr
+    listening.close()
+
+
+def test_the_help_of_serve_names_the_defaults() -> None:
+    app = typer.Typer()
+    app.command()(serve)
+    helps = {each.name: getattr(each, "help", "") for each in typer.main.get_command(app).params}
+    settings = GatewaySettings()
+    assert "auto, which chooses: the default" in helps["mode"]
+    assert f"{settings.confirm} (the default)" in helps["confirm"]
+    assert f"{settings.index} by default" in helps["index"]
+    assert f"{settings.result_tokens} by default" in helps["result_tokens"]
 
 
 # -- what is kept ------------------------------------------------------------------------------------------------------

@@ -118,6 +118,7 @@ def test_comments_and_trailing_commas_are_read_as_clients_read_them(tmp_path: Pa
         ("{", "cannot be read as JSON"),
         ("[]", "holds list, not servers by name"),
         ('{"name": "x"}', "names no servers: it needs the key 'mcpServers'"),
+        ('{"mcpServers": ["a"]}', "'mcpServers' must be an object of servers by name, not list"),
     ],
 )
 def test_a_file_that_is_none_raises(tmp_path: Path, text: str | None, message: str) -> None:

@@ -146,6 +146,10 @@ def _sections(source: ConfigSource) -> tuple[Mapping[str, object], Mapping[str, 
         if isinstance(found := whole.get(key), Mapping) and not _is_entry(found):
             warn_of_misplaced(whole, where)
             return found, checked_options(options if _is_entry(top) else top)
+    for key in _SERVER_KEYS:
+        if key not in whole or isinstance(whole[key], Mapping):
+            continue
+        raise SetupError(f"{where}: {key!r} must be an object of servers by name, not {type(whole[key]).__name__}")
     entries = {name: entry for name, entry in whole.items() if not (name == "toolsearch" and options)}
     if not isinstance(source, Mapping) and not (entries and all(map(_is_entry, entries.values()))):
         raise SetupError(f"{where} names no servers: it needs the key 'mcpServers'")

@@ -7,6 +7,7 @@ import logging
 import os
 import signal
 import sys
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any, cast
@@ -18,27 +19,36 @@ from toolsearch.support.redaction import redacted
 
 __all__ = ["serve"]
 
+HOST, PORT = "127.0.0.1", 8484
 TOKEN = "TOOLSEARCH_GATEWAY_TOKEN"  # noqa: S105  # the name of a variable
 
 
 def serve(  # noqa: PLR0917  # typer takes each as an option
     configs: Annotated[list[Path], typer.Argument(metavar="MCP.JSON…", help="The configurations; one may be enough.")],
     mode: Annotated[
-        str | None, typer.Option(help="auto, bridge (search and call), live (found tools are listed), or all tools.")
+        str | None,
+        typer.Option(
+            help="bridge (search and call), live (found tools are listed), all, or auto, which chooses: the default."
+        ),
     ] = None,
     confirm: Annotated[
-        str | None, typer.Option(help="Whether actions are asked about: always, auto (where the client can), never.")
+        str | None,
+        typer.Option(help="Whether actions are asked about: always (the default), auto (where the client can), never."),
     ] = None,
-    index: Annotated[str | None, typer.Option(help="The index of the search.")] = None,
+    index: Annotated[str | None, typer.Option(help="The index of the search; auto by default.")] = None,
     root: Annotated[Path | None, typer.Option(help="What ${ROOT} stands for; the working folder.")] = None,
-    result_tokens: Annotated[int | None, typer.Option(help="A longer result is handed out in pages.")] = None,
+    result_tokens: Annotated[
+        int | None, typer.Option(help="A longer result is handed out in pages; 10000 by default.")
+    ] = None,
     pins: Annotated[Path | None, typer.Option(help="The file of the pins; see `toolsearch pin`.")] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Hold back tools that nobody has approved.")] = False,
     cache: Annotated[bool, typer.Option(help="Keep the definitions for the next start.")] = True,
     log: Annotated[Path | None, typer.Option(help="A file that gets a line for each search and call.")] = None,
     http: Annotated[bool, typer.Option("--http", help="Serve over HTTP in place of stdin and stdout.")] = False,
-    host: Annotated[str, typer.Option(help="With --http: the address.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="With --http: the port; 0 takes a free one.")] = 8484,
+    host: Annotated[str | None, typer.Option(help=f"With --http: the address; {HOST} by default.")] = None,
+    port: Annotated[
+        int | None, typer.Option(help=f"With --http: the port; {PORT} by default, and 0 takes a free one.")
+    ] = None,
     token_file: Annotated[
         Path | None, typer.Option(help=f"With --http: a file with the bearer token; or set {TOKEN}.")
     ] = None,
@@ -52,8 +62,10 @@ def serve(  # noqa: PLR0917  # typer takes each as an option
         "pin": "strict" if strict else None, "cache": cache if not cache else None, "log": log,
     }  # fmt: skip
     try:
-        token = _token(token_file)
-        where = (host, port, token, tuple(origin or ())) if http else None
+        if not http:
+            _refuse_without_http({"--host": host, "--port": port, "--token-file": token_file, "--origin": origin})
+        address = (HOST if host is None else host, PORT if port is None else port)
+        where = (*address, _token(token_file), tuple(origin or ())) if http else None
         code = asyncio.run(_serve([*configs], root, settings, where))
     except SetupError as error:
         typer.echo(redacted(str(error)), err=True)
@@ -115,6 +127,13 @@ def _code_of_signals() -> asyncio.Future[int]:
         with suppress(NotImplementedError, RuntimeError, ValueError):  # on Windows, and in another thread
             loop.add_signal_handler(number, end, number)
     return code
+
+
+def _refuse_without_http(given: Mapping[str, object]) -> None:
+    """Raises `SetupError` for an option that would do nothing."""
+    for option, value in given.items():
+        if value is not None and value != []:
+            raise SetupError(f"{option} needs --http")
 
 
 def _token(file: Path | None) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import IO, Any
 
-from toolsearch import Tool
+from toolsearch import SetupError, Tool
 from toolsearch.mcp.gateway.conversations import Conversation
 from toolsearch.mcp.gateway.searches import Searched
 
@@ -26,16 +26,19 @@ class GatewayLog:
     """Appends to a file, which only its owner can read; without a file, it does nothing. Safe for threads.
 
     Each line has `at` (seconds since 1970), `session` and `kind`; see docs/gateway.md. A file that cannot be written
-    is reported once, and no call fails for it.
+    is reported once, and no call fails for it; one that cannot be opened raises `SetupError`.
     """
 
     def __init__(self, file: Path | None) -> None:
         self._lock = threading.Lock()
         self._file: IO[str] | None = None
         if file is not None:
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.touch(mode=0o600)
-            self._file = file.open("a", encoding="utf-8", errors="replace")
+            try:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch(mode=0o600)
+                self._file = file.open("a", encoding="utf-8", errors="replace")
+            except OSError as error:
+                raise SetupError(f"the log of --log {str(file)!r} cannot be written: {error.strerror}") from None
 
     def now(self) -> float:
         return time.perf_counter()

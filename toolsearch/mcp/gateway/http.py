@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hmac
 import ipaddress
 import logging
@@ -24,6 +25,7 @@ __all__ = ["http_app", "is_loopback", "listen", "serve_http"]
 log = logging.getLogger("toolsearch.mcp")
 
 PATH = "/mcp"
+MOST_PORT = 65_535
 _LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 
 
@@ -118,10 +120,12 @@ def _bearer(scope: Scope) -> bytes:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A socket that listens. Raises `SetupError` if the port is taken.
+    """A socket that listens; port 0 takes a free one. Raises `SetupError` if the port is taken, or is none.
 
     Its protocol is named: asyncio turns the wait for further small packets off only then, and answers are small ones.
     """
+    if not 0 <= port <= MOST_PORT:
+        raise SetupError(f"--port must be a number from 0 to {MOST_PORT}, not {port}")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
@@ -132,7 +136,8 @@ def listen(host: str, port: int) -> socket.socket:
         return listening
     except OSError as error:
         listening.close()
-        raise SetupError(f"{host}:{port} cannot be served: {error.strerror or error}") from None
+        other = "; pass another one with --port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else ""
+        raise SetupError(f"{host}:{port} cannot be served: {error.strerror or error}{other}") from None
 
 
 async def serve_http(app: ASGIApp, listening: socket.socket) -> None:

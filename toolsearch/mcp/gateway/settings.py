@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from toolsearch.mcp.config import Config
+from toolsearch.mcp.guards.result_pages import LEAST_TOKENS
 from toolsearch.support import checks
 
 __all__ = ["Confirm", "GatewayMode", "GatewaySettings", "Serving"]
@@ -45,6 +46,7 @@ class GatewaySettings:
     def __post_init__(self) -> None:
         checks.choice("mode", self.mode, *get_args(GatewayMode))
         checks.choice("confirm", self.confirm, *get_args(Confirm))
+        checks.whole("result_tokens (--result-tokens)", self.result_tokens, LEAST_TOKENS)
         checks.whole("sessions", self.sessions, 1)
 
     @classmethod
