@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 
 from tests.mcp.servers import SECRET, entry, over_http
-from toolsearch import Caller, SetupError, StateError, ToolCall, ToolResult, ToolSearch
+from toolsearch import Caller, SetupError, StateError, ToolCall, ToolResult, ToolSearch, tool
 from toolsearch.mcp import Servers
 
 BOTH = pytest.mark.parametrize("server", ["new", "old", "web", "events"])
@@ -231,3 +231,17 @@ def test_a_start_that_is_cancelled_leaves_nothing_running() -> None:
             break
         time.sleep(0.05)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("how", ["in the entry", "for all", "by default"])
+def test_a_tool_that_the_configuration_denies_is_in_no_catalog_and_does_not_run(how: str) -> None:
+    own = {"in the entry": {"deny": "echo"}, "by default": {"default": "deny", "allow": ["media"]}}.get(how, {})
+    top = {"deny": ["every/echo"]} if how == "for all" else {}
+    config = {"toolsearch": top, "mcpServers": {"every": with_options(entry("everything"), **own)}}
+    echo = tool({"name": "echo", "inputSchema": {"type": "object"}}, server="every")
+    with Servers(config) as servers:
+        assert "every/media" in servers.catalog
+        assert "every/echo" not in servers.catalog
+        servers.catalog.add(echo)  # as a stored session may have it
+        refused = result_of(servers, "every/echo", text="x")
+    assert (refused.status, "the configuration denies it" in refused.content) == ("denied", True)

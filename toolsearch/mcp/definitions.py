@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
-from toolsearch import Catalog, DefinitionError, Tool, tool
+from toolsearch import Catalog, DefinitionError, SetupError, Tool, tool
 from toolsearch.mcp.config import ServerEntry
 
 __all__ = ["is_of", "sync_tools", "tools_of"]
 
 
-def sync_tools(catalog: Catalog, definitions: Iterable[object], entry: ServerEntry) -> None:
-    """Makes the tools of a server in the catalog those of its definitions. Raises what `Catalog.sync` raises."""
+def sync_tools(
+    catalog: Catalog,
+    definitions: Iterable[object],
+    entry: ServerEntry,
+    is_denied: Callable[[Tool], bool] | None = None,
+) -> None:
+    """Makes the tools of a server in the catalog those of its definitions, but for those that are denied.
+
+    Raises what `Catalog.sync` raises.
+    """
     read = [_with_hints(each, entry) for each in definitions]
+    if is_denied is not None:
+        read = [each for each in read if not any(map(is_denied, _tools_in(each, entry)))]
     catalog.sync(read, server=entry.name, trust=entry.texts("trust"), roles=entry.texts("roles") or None)
 
 
@@ -25,6 +35,16 @@ def tools_of(
     by_name = {str(each.get("name")): each for each in sent}
     pairs = ((tool, by_name.get(tool.name)) for tool in catalog)
     return [(tool, each if each is not None and is_of(each, tool, entry) else {}) for tool, each in pairs]
+
+
+def _tools_in(definition: object, entry: ServerEntry) -> Iterable[Tool]:
+    """The tools that a definition gives, by the names that they would have in a catalog."""
+    alone = Catalog()
+    try:
+        alone.sync([definition], server=entry.name)
+    except SetupError:
+        return ()  # whoever reads it says what is wrong
+    return alone
 
 
 def is_of(definition: Mapping[str, object], made: Tool, entry: ServerEntry) -> bool:

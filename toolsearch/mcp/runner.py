@@ -30,6 +30,8 @@ class _Servers(Protocol):
 
     def supervisor(self, server: str) -> Supervisor: ...
 
+    def is_denied(self, tool: Tool) -> bool: ...
+
     def limit(self, server: str, seconds: float | None) -> float: ...
 
     def link_key(self, server: str, session: str | None, caller: Caller | None) -> LinkKey | None: ...
@@ -74,6 +76,9 @@ class Runner:
         self, tool: Tool, arguments: Mapping[str, Any], context: ToolContext, asked: Asking | Waiting | None
     ) -> object:
         servers, server, conversation = self._servers, tool.server or "", context.conversation_id
+        if servers.is_denied(tool):  # it is in no list, but a stored session may have it
+            told = f"{tool.name!r} did not run: the configuration denies it. Do not call it again."
+            return ToolResult("", tool.name, "denied", told)
         options = CallOptions(
             seconds=servers.limit(server, None),
             key=servers.link_key(server, conversation, context.caller),

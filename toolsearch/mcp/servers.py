@@ -18,6 +18,7 @@ from pydantic import BaseModel, TypeAdapter
 from toolsearch import Caller, Catalog, SetupError, StateError, Tool
 from toolsearch.mcp.calls import CallOptions, call_tool, hiding, in_loop
 from toolsearch.mcp.config import Config, ConfigSource, ServerEntry, read_config
+from toolsearch.mcp.guards.configured import policy_of
 from toolsearch.mcp.health import ServerHealth
 from toolsearch.mcp.links import LinkKey
 from toolsearch.mcp.listeners import Listeners
@@ -52,7 +53,8 @@ class Servers:
     servers are told to work. `connect_seconds` is how long a start waits for all of them: those that are late come
     later. `call_seconds` limits a call where the entry has no `timeout`. `headers` gives further headers for a caller
     and a server: each distinct set has connections of its own. `ask` is asked what a server wants to know of the user.
-    `progress` hears how far a call is. Tools go into `catalog`, or a new one.
+    `progress` hears how far a call is. Tools go into `catalog`, or a new one; those that the configuration denies do
+    not, and `run` refuses them. With `keep_denied` they do: for a program that applies the policy itself.
 
     All connections live in one thread of their own; every method may be called from any thread and any event loop.
     """
@@ -70,6 +72,7 @@ class Servers:
         progress: ToolProgress | None = None,
         catalog: Catalog | None = None,
         environ: Mapping[str, str] | None = None,
+        keep_denied: bool = False,
     ) -> None:
         checks.number("connect_seconds", connect_seconds, "a number of seconds")
         checks.number("call_seconds", call_seconds, "a number of seconds")
@@ -77,6 +80,7 @@ class Servers:
         checks.function("ask", ask, "that takes a Question", none="to decline")
         self._environ, self._root = environ, root
         self._config = config if isinstance(config, Config) else read_config(config, *more, environ=environ, root=root)
+        self._policy, self._keep_denied = policy_of(self._config), keep_denied
         self._connect_seconds, self._call_seconds = connect_seconds, call_seconds
         self._headers = headers
         self._can_ask = can_ask or ask is not None
@@ -142,9 +146,10 @@ class Servers:
         await self._settled(seconds, None)
 
     def _supervise(self, entry: ServerEntry) -> None:
+        is_denied = self.is_denied if self._policy.can_deny and not self._keep_denied else None
         host = Host(
             self.catalog, self._groups, self._config.masked, self._changed.tell, self._notified.tell,
-            self._connect_seconds, self._can_ask,
+            self._connect_seconds, self._can_ask, is_denied,
         )  # fmt: skip
         supervisor = self._supervisors[entry.name] = Supervisor(entry, host)
         self._tasks[entry.name] = asyncio.create_task(supervisor.run(), name=f"toolsearch-mcp {entry.name}")
@@ -315,6 +320,7 @@ class Servers:
         return await self.hop(self._reloaded(new))
 
     async def _reloaded(self, new: Config) -> tuple[str, ...]:
+        self._policy = policy_of(new)
         before, self._config = self._config, new
         gone = [name for name, entry in before.servers.items() if new.servers.get(name) != entry]
         fresh = [entry for name, entry in new.servers.items() if before.servers.get(name) != entry]
@@ -358,6 +364,10 @@ class Servers:
             known = ", ".join(map(repr, self.names)) or "none"
             raise SetupError(f"there is no server {server!r} in the configuration; there are: {known}")
         return found
+
+    def is_denied(self, tool: Tool) -> bool:
+        """Whether the configuration denies a tool, by the patterns of `deny` or by `"default": "deny"`."""
+        return not self._keep_denied and self._policy.verdict(tool.server or "", tool) == "deny"
 
     def limit(self, server: str, seconds: float | None) -> float:
         return seconds or self.supervisor(server).entry.timeout or self._call_seconds

@@ -14,7 +14,7 @@ import anyio
 from mcp import Client
 from mcp_types import ServerNotification
 
-from toolsearch import Catalog
+from toolsearch import Catalog, Tool
 from toolsearch.mcp.config import ServerEntry
 from toolsearch.mcp.faults import CallFailed, ServerUnavailable, is_forgotten, is_lost, reason_of_failure
 from toolsearch.mcp.health import ServerHealth, State
@@ -54,6 +54,7 @@ class Host:
     pass_on: Callable[[str, ServerNotification], None]
     connect_seconds: float
     can_ask: bool = False
+    is_denied: Callable[[Tool], bool] | None = None  # such a tool does not come into the catalog
 
 
 class Supervisor:
@@ -68,7 +69,7 @@ class Supervisor:
         )
         self.offer = NOTHING  # what it said of itself when hands were shaken last
         self.client: Client | None = None  # of the server's own connection, while it is ready
-        self.tools = ToolList(entry, host.catalog, lambda: host.report(entry.name, "tools"))
+        self.tools = ToolList(entry, host.catalog, lambda: host.report(entry.name, "tools"), host.is_denied)
         self._relisting = False
         self._seconds_limit = entry.seconds("connect_seconds", max(60.0, host.connect_seconds))
         most = int(entry.seconds("connections", MOST_LINKS))

@@ -29,8 +29,14 @@ _DEEPEST = 4
 class ToolList:
     """What a server offers. All in one event loop, but for `definition`; the catalog is changed in a thread."""
 
-    def __init__(self, entry: ServerEntry, catalog: Catalog, report: Callable[[], None]) -> None:
-        self._entry, self._catalog, self._report = entry, catalog, report
+    def __init__(
+        self,
+        entry: ServerEntry,
+        catalog: Catalog,
+        report: Callable[[], None],
+        is_denied: Callable[[Tool], bool] | None = None,
+    ) -> None:
+        self._entry, self._catalog, self._report, self._is_denied = entry, catalog, report, is_denied
         self._listed: list[object] | None = None
         self._definitions: dict[str, Mapping[str, object]] = {}  # as the server sent them, by name
         self._handed: dict[str, Mapping[str, object]] = {}
@@ -83,7 +89,7 @@ class ToolList:
     def _sync(self) -> None:
         name, sources = self._entry.name, [*(self._listed or ()), *self._handed.values()]
         try:
-            sync_tools(self._catalog, sources, self._entry)
+            sync_tools(self._catalog, sources, self._entry, self._is_denied)
         except SetupError as error:
             log.warning("server %r lists no usable tool: %s", name, error)
             self._catalog.sync([], server=name)

@@ -55,7 +55,7 @@ def examine_servers(config: Config, seconds: float) -> Started:
     """
     from toolsearch.mcp import Servers
 
-    with Servers(config, connect_seconds=seconds) as servers:
+    with Servers(config, connect_seconds=seconds, keep_denied=True) as servers:
         health = servers.health()
         catalog = Catalog(servers.catalog, qualified=True)
         unread = [Finding("unreadable", each.name, each.reason) for each in servers.catalog.quarantined]

@@ -78,7 +78,7 @@ def _offered(configs: list[str], seconds: float) -> tuple[list[Tool], dict[str, 
     """The tools of all servers, and what each says of its use; and why some gave none."""
     from toolsearch.mcp import Servers  # which imports the SDK: every other command would wait for that
 
-    servers = Servers(*configs, connect_seconds=seconds).start()
+    servers = Servers(*configs, connect_seconds=seconds, keep_denied=True).start()
     try:
         unreachable = {
             name: health.reason or health.state for name, health in servers.health().items() if health.state != "ready"

@@ -46,7 +46,7 @@ class Parts:
         self._configs, self._environ, self._root = configs, environ, root
         config = self._read()
         self.settings = chosen = GatewaySettings.of(config, settings)
-        self.servers = Servers(config, root=root, environ=environ, can_ask=True)
+        self.servers = Servers(config, root=root, environ=environ, can_ask=True, keep_denied=True)
         self.files = tuple(Path(each) for each in configs if not isinstance(each, Mapping))
         self._saved = SavedCatalog(self.files, cache_folder) if self.files and chosen.cache else None
         source = Source(

@@ -67,6 +67,11 @@ class Policy:
         }
         return cls(patterns, defaults)
 
+    @property
+    def can_deny(self) -> bool:
+        """Whether there is a tool that it would deny."""
+        return bool(self.patterns.get("deny")) or "deny" in self.defaults.values()
+
     def verdict(self, server: str, tool: Tool) -> Verdict:
         """Whether a tool may be called. `server` is the name in the configuration, whatever the tool says."""
         for verdict in _STRICTEST_FIRST:
