@@ -11,6 +11,8 @@ pytest.importorskip("mcp", reason="needs pip install 'toolsearch-kit[mcp]'")
 
 from tests.mcp.servers import entry
 from toolsearch import Catalog, SetupError
+from toolsearch.cli.tool_files import names_servers
+from toolsearch.mcp import read_config
 from toolsearch.mcp.tool_file import add_servers
 
 
@@ -47,3 +49,23 @@ def test_no_server_runs_on(tmp_path: Path) -> None:
     assert [tool.id for tool in catalog] == ["one/read_0", "one/read_1"]
     with pytest.raises(SetupError, match="give no tool: there are none"):
         add_servers(Catalog(), str(tmp_path / written(tmp_path, {})))
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ('{"mcpServers": { // ours\n"a": {"command": "x"},}}', True),
+        ('/* ours */ {"mcpServers": /* too */ {"a": {"args": [], "command": "x"}}}', True),
+        ('{"servers": {"a": {"args": [], /* last */ "command": "x"}}}', True),
+        ('{"a": {"url": "http://127.0.0.1/mcp"}, "toolsearch": {"mode": "all"}}', True),
+        ('{"mcpServers": {}}', False),
+        ('{"tools": [], "servers": {"a": {"url": "http://127.0.0.1"}}}', False),
+        ('{"name": "a", "description": "writes \\"mcpServers\\": {\\"x\\": {}}"}', False),
+        ('{"mcpServers": {', False),
+    ],
+)
+def test_a_file_is_known_to_name_servers_as_the_servers_read_it(tmp_path: Path, text: str, names: bool) -> None:
+    (tmp_path / "mcp.json").write_text(text, "utf-8")
+    assert names_servers(str(tmp_path / "mcp.json")) is names
+    if names:
+        assert [*read_config(tmp_path / "mcp.json").servers] == ["a"]

@@ -6,7 +6,7 @@ import codecs
 import json
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Protocol, Unpack
 
@@ -14,8 +14,9 @@ from toolsearch.catalog.marks import ToolOptions
 from toolsearch.catalog.quarantine import Quarantined
 from toolsearch.catalog.tools import Tool
 from toolsearch.errors import SetupError
+from toolsearch.support.server_files import parsed, servers_of
 
-__all__ = ["add_file", "add_sources", "decoded", "parse_tools", "read_tools", "tool_files"]
+__all__ = ["add_file", "add_sources", "decoded", "parse_tools", "read_tools", "servers_in", "tool_files"]
 
 ENDINGS = (".json", ".jsonl", ".ndjson")  # of the files in a folder that are read
 _STREAM_FIELD = re.compile(r"(?:data|event|id|retry)?:")
@@ -63,6 +64,20 @@ def tool_files(file: str | os.PathLike[str]) -> list[Path]:
     if not found:
         raise SetupError(f"the folder {str(path)!r} cannot be read: no file in it ends in {', '.join(ENDINGS)}")
     return [each for each in found if each.stem == "tools"] or found
+
+
+def servers_in(file: str) -> Mapping[str, object] | None:
+    """The entries of an `mcp.json`, read as `Servers` reads it; None for any other file, and for what is no file."""
+    path = Path(file)
+    if path.suffix.lower() in (".jsonl", ".ndjson") or not path.is_file():
+        return None
+    try:
+        whole = parsed(path.read_text("utf-8-sig"))
+    except (OSError, ValueError, RecursionError):
+        return None  # whoever reads it as tools says what is wrong
+    if not isinstance(whole, dict) or ("mcpServers" not in whole and {"name", "tools"} & whole.keys()):
+        return None  # the other keys of servers stand in definitions, too
+    return servers_of(whole)
 
 
 def parse_tools(text: str, where: str) -> list[object]:

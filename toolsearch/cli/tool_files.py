@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from importlib.metadata import entry_points
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from toolsearch import Catalog, SetupError
-from toolsearch.catalog.files import add_file, add_sources, decoded, parse_tools
+from toolsearch.catalog.files import add_file, add_sources, decoded, parse_tools, servers_in
 from toolsearch.cli.output import warn
 
 __all__ = ["IndexOption", "ToolFiles", "catalog_of", "fill", "names_servers"]
-
-# The beginning of `mcp.json`. Other keys than the first are those of files of tools, too.
-_SERVERS = re.compile(
-    r'"mcpServers"\s*:\s*\{\s*"|"(?:context_|mcp_)?servers"\s*:\s*\{\s*"[^"]*"\s*:\s*\{\s*"(?:type|command|url)"'
-)
 
 ToolFiles = Annotated[
     list[str],
@@ -63,12 +56,7 @@ def fill(catalog: Catalog, files: list[str]) -> None:
 
 def names_servers(file: str) -> bool:
     """Whether a file has the form of `mcp.json`: servers to start, where others have definitions."""
-    path = Path(file)
-    try:
-        text = path.read_text("utf-8-sig") if path.suffix in (".json", ".jsonc") and path.is_file() else ""
-    except (OSError, UnicodeError):
-        return False
-    return _SERVERS.search(text) is not None
+    return bool(servers_in(file))
 
 
 def _add_servers(catalog: Catalog, file: str) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -16,20 +15,18 @@ from toolsearch.mcp.options import checked_options, warn_of_misplaced
 from toolsearch.support import checks
 from toolsearch.support.json_types import JsonObject
 from toolsearch.support.redaction import redacted
+from toolsearch.support.server_files import SERVER_KEYS, URL_KEYS, is_entry, parsed, servers_of
 
 __all__ = ["Config", "ConfigSource", "ServerEntry", "masked", "read_config"]
 
 ConfigSource: TypeAlias = "str | os.PathLike[str] | Mapping[str, object]"
 Transport = Literal["stdio", "http", "sse"]
 
-_SERVER_KEYS = ("mcpServers", "servers", "mcp_servers", "context_servers")
 _TRANSPORTS: Mapping[str, Transport] = {
     "stdio": "stdio", "local": "stdio", "http": "http", "streamablehttp": "http", "remote": "http", "sse": "sse",
 }  # fmt: skip
 _VARIABLE = re.compile(r"\$\{(?:env:)?([A-Za-z_][\w.]*)(?::-([^}]*))?\}")
 _FOREIGN = re.compile(r"\$\{(?:input|command|config|secret):[^}]*\}")
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//[^\n]*|/\*.*?\*/', re.DOTALL)
-_LAST_COMMA = re.compile(r'("(?:[^"\\]|\\.)*")|,(?=\s*[}\]])')
 _ROOTS, _HOME = ("ROOT", "workspaceFolder"), "userHome"
 _PLAIN_HEADERS = frozenset("accept accept-language content-type user-agent".split())
 _NO_SECRET = re.compile(r"[./~\\]|https?://[^@]*\Z|[A-Za-z]:[/\\]|[\d.,:-]*\Z|(?:true|false)\Z", re.IGNORECASE)
@@ -141,24 +138,23 @@ def _sections(source: ConfigSource) -> tuple[Mapping[str, object], Mapping[str, 
     else:
         raise checks.wrong("config", "a path of a file, or a mapping of servers", source)
     top = whole.get("toolsearch")
-    options = top if isinstance(top, Mapping) and not _is_entry(top) else {}
-    for key in _SERVER_KEYS:
-        if isinstance(found := whole.get(key), Mapping) and not _is_entry(found):
-            warn_of_misplaced(whole, where)
-            return found, checked_options(options if _is_entry(top) else top)
-    for key in _SERVER_KEYS:
-        if key not in whole or isinstance(whole[key], Mapping):
-            continue
-        raise SetupError(f"{where}: {key!r} must be an object of servers by name, not {type(whole[key]).__name__}")
-    entries = {name: entry for name, entry in whole.items() if not (name == "toolsearch" and options)}
-    if not isinstance(source, Mapping) and not (entries and all(map(_is_entry, entries.values()))):
+    options = top if isinstance(top, Mapping) and not is_entry(top) else {}
+    if (found := servers_of(whole)) is not None:
+        warn_of_misplaced(whole, where)
+        return found, checked_options(options if is_entry(top) else top)
+    for key in SERVER_KEYS:
+        if key in whole and not isinstance(whole[key], Mapping):
+            kind = type(whole[key]).__name__
+            raise SetupError(f"{where}: {key!r} must be an object of servers by name, not {kind}")
+    if not isinstance(source, Mapping):
         raise SetupError(f"{where} names no servers: it needs the key 'mcpServers'")
+    entries = {name: entry for name, entry in whole.items() if not (name == "toolsearch" and options)}
     return entries, checked_options(options)
 
 
 def _document(path: str | os.PathLike[str], where: str) -> JsonObject:
     try:
-        whole = _parsed(Path(path).expanduser().read_bytes().decode("utf-8-sig"))
+        whole = parsed(Path(path).expanduser().read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise SetupError(f"there is no file {str(path)!r}") from None
     except (OSError, ValueError, RecursionError) as error:
@@ -166,24 +162,6 @@ def _document(path: str | os.PathLike[str], where: str) -> JsonObject:
     if not isinstance(whole, dict):
         raise SetupError(f"{where} holds {type(whole).__name__}, not servers by name")
     return whole
-
-
-def _parsed(text: str) -> object:
-    """JSON; or with comments and a comma at the end of a list, as some clients write it."""
-    try:
-        return json.loads(text)
-    except ValueError:
-        plain = _LAST_COMMA.sub(lambda match: match[1] or "", _COMMENT.sub(lambda match: match[1] or " ", text))
-        if plain == text:
-            raise
-        return json.loads(plain)
-
-
-def _is_entry(value: object) -> bool:
-    return isinstance(value, Mapping) and any(isinstance(value.get(key), str) for key in ("command", *_URL_KEYS))
-
-
-_URL_KEYS = ("url", "httpUrl", "serverUrl")
 
 
 class _Unusable(Exception):
@@ -221,7 +199,7 @@ class _Reader:
             )  # fmt: skip
 
     def _read(self, blank: ServerEntry, raw: Mapping[str, object]) -> ServerEntry:
-        url = next((raw[key] for key in _URL_KEYS if raw.get(key)), None)
+        url = next((raw[key] for key in URL_KEYS if raw.get(key)), None)
         command, args = raw.get("command"), raw.get("args") or []
         transport = self._transport(raw, url)
         if transport == "stdio" and not (isinstance(command, str) and command.strip()):

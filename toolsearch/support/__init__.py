@@ -9,4 +9,5 @@ processes   which process this is, and if one has ended   json_changes    what d
 sqlite_errors   what a damaged file of SQLite raises
 large_values    what is too large for an event loop           locks           locks between processes
 private_files   files that only their owner may read           tool_questions  what a running tool asks of the user
+server_files    the form of mcp.json
 """

@@ -37,7 +37,7 @@ _ROWS: tuple[tuple[str, Kind, str, str, str], ...] = (
         "server",
         "a server that gives no tools",
         "requests that need one of its tools",
-        "start its command by hand, and read what it writes to standard error",
+        "do what the reason says; else start its command by hand, and read what it writes to standard error",
     ),
     (
         "unreadable",

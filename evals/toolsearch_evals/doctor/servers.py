@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from toolsearch import Catalog, SetupError
+from toolsearch.catalog.files import servers_in
 from toolsearch.mcp import Config, ServerEntry, ServerHealth
 from toolsearch.support.redaction import excerpt
 from toolsearch_evals.doctor.configuration import configuration_findings, secrets_given
@@ -17,7 +16,6 @@ from toolsearch_evals.doctor.launching import Launch, launch
 
 __all__ = ["Started", "configurations_in", "examine_servers"]
 
-_KEYS = ("mcpServers", "servers", "mcp_servers", "context_servers")
 SLOW_SECONDS = 5.0
 AT_ONCE = 4  # servers that are started side by side
 
@@ -35,17 +33,8 @@ def configurations_in(files: Iterable[str]) -> tuple[list[str], list[str]]:
     """Those of the files that are configurations of servers, and the others."""
     configurations, others = list[str](), list[str]()
     for file in files:
-        (configurations if _is_configuration(file) else others).append(file)
+        (others if servers_in(file) is None else configurations).append(file)
     return configurations, others
-
-
-def _is_configuration(file: str) -> bool:
-    """Whether a file names servers, under a key that clients use."""
-    try:
-        whole = json.loads(Path(file).read_bytes())
-    except (OSError, ValueError, RecursionError):
-        return False  # whoever reads it as tools says what is wrong
-    return isinstance(whole, dict) and any(isinstance(whole.get(key), dict) for key in _KEYS)
 
 
 def examine_servers(config: Config, seconds: float) -> Started:

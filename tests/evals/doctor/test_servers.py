@@ -89,3 +89,18 @@ def test_a_configuration_without_servers_has_no_findings(tmp_path: Path, text: s
     done = CliRunner().invoke(APP, [str(file), "--fail-on", "any"])
     assert done.exit_code == 0, done.output
     assert "There is no usable tool." in done.output
+
+
+@pytest.mark.parametrize("form", ["// ours\n%s", '{"mcpServers": { // ours\n%s', "%s"])
+def test_a_dead_server_is_found_in_a_file_with_comments_and_trailing_commas(tmp_path: Path, form: str) -> None:
+    text = json.dumps({"mcpServers": {"live": servers.entry("plain", tools=1), "dead": {"command": "no-such-program"}}})
+    whole = text.removeprefix('{"mcpServers": {') if "mcpServers" in form else text
+    file = tmp_path / "mcp.json"
+    file.write_text(form % f"{whole[:-1]},}}", "utf-8")
+    done = CliRunner().invoke(APP, [str(file), "--format", "json"])
+    assert done.exit_code == 1, done.output
+    report = json.loads(done.stdout)
+    assert [row["server"] for row in table(report, "Servers")] == ["live", "dead"]
+    assert ("fails", "dead") in {(row["check"], row["where"]) for row in table(report, "Where")}
+    remedies = {row["check"]: row["remedy"] for row in table(report, "What to do")}
+    assert remedies["fails"].startswith("do what the reason says; else start its command by hand")
