@@ -183,7 +183,8 @@ def test_the_servers_of_an_mcp_json_are_searched_and_a_broken_one_is_named(tmp_p
 def test_ctrl_c_ends_the_command(tmp_path: Path) -> None:
     tools = tmp_path / "tools.json"
     tools.write_text(json.dumps(definitions()), "utf-8")
-    code = "import typer, sys; from toolsearch_evals.cli.inspect_command import inspect; typer.run(inspect)"
+    heard = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)"  # ignored in the background
+    code = f"{heard}; import typer; from toolsearch_evals.cli.inspect_command import inspect; typer.run(inspect)"
     command = [sys.executable, "-c", code, "--live", str(tools), "--index", "keyword"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ
@@ -197,6 +198,9 @@ def test_ctrl_c_ends_the_command(tmp_path: Path) -> None:
         assert connection.getresponse().status == 200
         connection.close()
         process.send_signal(signal.SIGINT)
-        _, errors = process.communicate(timeout=20)
+        try:
+            _, errors = process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 0, errors
     assert "Traceback" not in errors
