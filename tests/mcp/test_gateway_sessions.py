@@ -61,10 +61,13 @@ def test_a_signal_ends_the_gateway_and_its_servers_in_peace(tmp_path: Path, http
         [sys.executable, "-c", SERVE, str(config), *(["--http", "--port", "0"] if http else [])],
         env={**os.environ, **folders}, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as gateway:  # fmt: skip
-        assert asyncio.run(until((tmp_path / "toolsearch").exists, 60)), "nothing was kept of its server"
-        gateway.send_signal(number)
-        assert gateway.wait(60) == 128 + number
-        assert processes_with(marker) == []
+        try:
+            assert asyncio.run(until((tmp_path / "toolsearch").exists, 60)), "nothing was kept of its server"
+            gateway.send_signal(number)
+            assert gateway.wait(60) == 128 + number
+            assert processes_with(marker) == []
+        finally:
+            gateway.kill()
         assert gateway.stderr is not None
         assert "Traceback" not in gateway.stderr.read().decode()
 
