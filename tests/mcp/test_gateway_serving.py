@@ -29,6 +29,7 @@ from toolsearch.mcp.gateway.gateway import Gateway
 from toolsearch.mcp.gateway.http import http_app, is_loopback, listen, serve_http
 from toolsearch.mcp.gateway.saved_catalog import SavedCatalog
 from toolsearch.mcp.gateway.settings import GatewaySettings
+from toolsearch.support.private_files import cache_folder
 
 every_generation = pytest.mark.parametrize("generation", GENERATIONS)
 COMMAND = "import typer; from toolsearch.mcp.commands.serve import serve; typer.run(serve)"
@@ -293,3 +294,11 @@ def test_an_address_beyond_loopback_needs_a_token(everything: dict[str, Any], tm
     ]  # fmt: skip
     with pytest.raises(SetupError, match="reached from other machines"):
         http_app(gateway, host="0.0.0.0")
+
+
+def test_a_relative_cache_folder_of_the_environment_is_ignored_as_the_standard_says(tmp_path: Path) -> None:
+    """Else what is kept would lie in whatever folder the client starts the gateway in."""
+    for given in ("", "here", "./here"):
+        found = cache_folder({"XDG_CACHE_HOME": given}, tmp_path, "linux")
+        assert found == tmp_path / ".cache" / "toolsearch"
+    assert cache_folder({"XDG_CACHE_HOME": str(tmp_path)}, None, "linux") == tmp_path / "toolsearch"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from toolsearch.errors import SetupError
 
-__all__ = ["config_folder", "make_private_folder", "read_private", "state_folder", "write_private"]
+__all__ = ["cache_folder", "config_folder", "make_private_folder", "read_private", "state_folder", "write_private"]
 
 _POSIX = os.name == "posix"
 
@@ -51,6 +51,23 @@ def config_folder(environ: Mapping[str, str] | None = None, home: Path | None = 
     if platform == "darwin":
         return home / "Library" / "Application Support" / "toolsearch"
     return _xdg(environ, "XDG_CONFIG_HOME", home / ".config") / "toolsearch"
+
+
+def cache_folder(environ: Mapping[str, str] | None = None, home: Path | None = None, platform: str = "") -> Path:
+    """Where this platform keeps what can be lost: a folder below XDG_CACHE_HOME or ~/.cache, ~/Library/Caches, or
+    LOCALAPPDATA. It is not made.
+
+    Raises `SetupError` if the user has no home folder.
+    """
+    environ = os.environ if environ is None else environ
+    platform = platform or sys.platform
+    home = home or _home("XDG_CACHE_HOME")
+    if platform == "win32":
+        local = environ.get("LOCALAPPDATA")
+        return (Path(local) if local else home / "AppData" / "Local") / "toolsearch" / "Cache"
+    if platform == "darwin":
+        return home / "Library" / "Caches" / "toolsearch"
+    return _xdg(environ, "XDG_CACHE_HOME", home / ".cache") / "toolsearch"
 
 
 def _home(variable: str) -> Path:

@@ -13,7 +13,6 @@ import json
 import logging
 import os
 import sqlite3
-import sys
 import time
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolsearch.errors import SetupError
+from toolsearch.support.private_files import cache_folder
 from toolsearch.support.sqlite_errors import FAILURES, is_damage
 from toolsearch.support.text import clean
 from toolsearch_indexes.encoders import Encoder, as_encoder, encoded, not_finite, unit_rows, warm_up
@@ -120,15 +120,8 @@ class CachedEncoder:
 def default_folder() -> Path:
     """Where this platform keeps caches: XDG_CACHE_HOME or ~/.cache, ~/Library/Caches, or LOCALAPPDATA."""
     try:
-        if sys.platform == "win32":
-            local = os.environ.get("LOCALAPPDATA")
-            return (Path(local) if local else Path.home() / "AppData" / "Local") / "toolsearch" / "Cache" / "vectors"
-        if sys.platform == "darwin":
-            return Path.home() / "Library" / "Caches" / "toolsearch" / "vectors"
-        home = os.environ.get("XDG_CACHE_HOME", "")  # by the standard a relative one is ignored
-        cache = Path(home) if Path(home).is_absolute() else Path.home() / ".cache"
-        return cache / "toolsearch" / "vectors"
-    except RuntimeError:
+        return cache_folder() / "vectors"
+    except SetupError:
         raise SetupError("this user has no home folder: pass the folder for vectors") from None
 
 

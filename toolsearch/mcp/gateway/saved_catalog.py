@@ -6,7 +6,6 @@ import hashlib
 import json
 import logging
 import os
-import sys
 import tempfile
 import threading
 from collections.abc import Iterable, Mapping
@@ -14,26 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from toolsearch.mcp.config import Config, ServerEntry
+from toolsearch.support.private_files import cache_folder
 
-__all__ = ["SavedCatalog", "SavedServer", "cache_folder"]
+__all__ = ["SavedCatalog", "SavedServer"]
 
 log = logging.getLogger("toolsearch.mcp")
 
 FORMAT = 1
 MOST_BYTES = 50_000_000
 SavedServer = dict[str, Any]  # "entry", the digest of its entry; "instructions"; "tools", as the server sent them
-
-
-def cache_folder(environ: Mapping[str, str] | None = None) -> Path:
-    """The user's folder for what can be lost, by the custom of the system."""
-    environ = os.environ if environ is None else environ
-    if given := environ.get("XDG_CACHE_HOME"):
-        return Path(given) / "toolsearch"
-    if sys.platform == "win32":
-        return Path(environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local") / "toolsearch" / "Cache"
-    if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "toolsearch"
-    return Path.home() / ".cache" / "toolsearch"
 
 
 class SavedCatalog:
